@@ -28,7 +28,7 @@ from schedlib.fleet.fleet_options import FleetCollectOptions, FleetJobsOptions
 from schedlib.fleet.job_definition import READY, yaml_text
 from schedlib.gate.boot_order import write_plan
 from schedlib.gate.fleet_gate import compare_fleet, fleet_text
-from schedlib.gate.gate_options import LAVA, LOSSES, BootPlanOptions, FleetOptions, NamedKernel
+from schedlib.gate.gate_options import LAVA, LOSSES, BootPlanOptions, GateOptions, NamedKernel
 from schedlib.guest.busybox_guest import TARGET
 from schedlib.guest.command_line import CONSOLE, MEMORY
 from schedlib.guest.selftests import FRAGMENT
@@ -431,9 +431,7 @@ def _content(directory: Path) -> dict[str, bytes]:
 
 
 def _gate(directory: Path) -> Verdict:
-    found = compare_fleet(
-        FleetOptions(fleet=directory / "fleet", gates=str(directory.parent / "gates.toml"), json=None)
-    )
+    found = compare_fleet(GateOptions(fleet=directory / "fleet", gates=str(directory.parent / "gates.toml"), json=None))
     print(fleet_text(found))
     return found.status
 

@@ -99,7 +99,35 @@ class BootValue(Strict, frozen=True):
     value: Number
 
 
-class GateMetric(Strict, frozen=True, kw_only=True):
+class JudgedMetric(Strict, frozen=True, kw_only=True):
+    """What a gate, a gate of a fleet and a history say of a gating metric. budget and detect are in `change_unit`."""
+
+    tool: str
+    name: str
+    unit: str
+    direction: Direction
+    verdict: Verdict
+    change_unit: str
+    budget: Amount
+    detect: Amount
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Tool and name, which a run knows it by."""
+        return self.tool, self.name
+
+
+class MetricChange(JudgedMetric, frozen=True, kw_only=True):
+    """Its values and their change, as GateMetric says. A history keeps this of each gate."""
+
+    base: Number | None
+    candidate: Number | None
+    change: Number | None
+    low: Number | None
+    high: Number | None
+
+
+class GateMetric(MetricChange, frozen=True, kw_only=True):
     """One gating metric.
 
     Attributes:
@@ -119,27 +147,14 @@ class GateMetric(Strict, frozen=True, kw_only=True):
         values: the judged boots, and those of the placebo, in the order of time.
     """
 
-    tool: str
-    name: str
-    unit: str
-    direction: Direction
     method: Method
-    verdict: Verdict
     reason: str
     because: str
     boots: BootCounts
-    change_unit: str
-    base: Number | None
-    candidate: Number | None
     placebo: tuple[Number, ...]
-    change: Number | None
     of_medians: Number | None
-    low: Number | None
-    high: Number | None
     p: Number | None
     far: tuple[str, ...]
-    budget: Amount
-    detect: Amount
     values: tuple[BootValue, ...]
     far_base: tuple[str, ...]
     over_budget: bool
@@ -147,11 +162,6 @@ class GateMetric(Strict, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.method is not Method.EQUAL and not self.detect:
             raise ValueError(f"detect of {self.name} is 0")
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Tool and name, which a run knows it by."""
-        return self.tool, self.name
 
 
 class UnjudgedMetric(Strict, frozen=True, kw_only=True):

@@ -23,8 +23,8 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Positive, Strict, Whole, Word
-from schedlib.gate.boot_order import GatePlan, Label, plan_text
-from schedlib.gate.gate_options import PLAN_FILE
+from schedlib.gate.boot_order import GatePlan, Label, plan_text, write_plan
+from schedlib.gate.gate_options import PLAN_FILE, BootPlanOptions
 from schedlib.kernel.machine import boot_id, now
 from schedlib.paths import PROGRAM
 from schedlib.progress import say
@@ -121,6 +121,13 @@ def present_boot() -> PresentBoot:
         return subprocess.run(["/bin/sh", "-c", command], check=False, stdin=subprocess.DEVNULL).returncode
 
     return PresentBoot(boot_id(), platform.release(), schedline, boot)
+
+
+def plan(options: BootPlanOptions) -> Verdict:
+    """`schedline gate plan`: write a plan, or go on with one that is there."""
+    if not options.directory:
+        return write_plan(options)
+    return step(options.directory, present_boot()) if options.step else status(options.directory)
 
 
 def read_plan(directory: Path) -> GatePlan:

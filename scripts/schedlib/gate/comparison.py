@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,7 +16,9 @@ import msgspec
 from msgspec.structs import replace
 
 from schedlib import TOOL
+from schedlib.cache import cache_path, write_atomic
 from schedlib.errors import SchedlineError
+from schedlib.formats import document
 from schedlib.formats.gate_document import (
     BootValue,
     GateDocument,
@@ -30,9 +33,10 @@ from schedlib.formats.gate_document import (
     finite,
 )
 from schedlib.formats.run_file import BY_FILE_TIME, NOT_RECORDED, refuse_copies
-from schedlib.gate import comparable, judging
+from schedlib.gate import comparable, gate_report, history, judging
 from schedlib.gate.boots import Side, read_side
-from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, GateOptions
+from schedlib.gate.fleet_gate import FleetGateDocument, compare_fleet, fleet_text
+from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, GateOptions, read_svg
 from schedlib.gate.judging import range_of, values_of
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.gate.statistics import bad_share, mean_interval, mean_shift, shift, shift_interval
@@ -48,12 +52,41 @@ _MOST_FAILURES = 100
 """How many failed runs of a kernel are listed."""
 
 
-def compare(options: GateOptions) -> GateDocument:
-    """Compare two directories of runs of schedline, or with a unit, of files of other tools.
+def gate(options: GateOptions) -> Verdict:
+    """`schedline gate`: compare, write the files that are asked for, and print the text."""
+    found: GateDocument | FleetGateDocument
+    if options.fleet:
+        found = compare_fleet(options)
+        said, slower = fleet_text(found), ""
+    else:
+        found = compare(options)
+        said, slower = gate_report.text(found), gate_report.slower(found)
+    if options.json:
+        document.write(options.json, found)
+    print(said)
+    if isinstance(found, GateDocument):
+        _write_reports(options, found)
+    print(f"verdict: {found.status.name}{', ' + slower if slower else ''}")
+    return found.status
 
-    Raises:
-        SchedlineError: bad input, runs of different machines, or files of other tools without a unit.
-    """
+
+def _write_reports(options: GateOptions, found: GateDocument) -> None:
+    if options.history:
+        history.append(options.history, history.record(found, options.gates or "default"))
+    if options.markdown:
+        write_atomic(options.markdown, gate_report.markdown(found))
+        print(f"markdown: {options.markdown}")
+    if options.html:
+        # matplotlib keeps a list of this machine's fonts; it reads the place when it is imported.
+        os.environ.setdefault("MPLCONFIGDIR", str(cache_path() / "matplotlib"))
+        from schedlib.gate.gate_page import page
+
+        write_atomic(options.html, page(found, [(path.name, read_svg(path)) for path in options.pictures]))
+        print(f"page: {options.html}")
+
+
+def compare(options: GateOptions) -> GateDocument:
+    """Compare two directories of runs of schedline, or with a unit, of files of other tools."""
     if not options.reading.unit:
         try:
             return _compared(options, options.gates or "default", {})

@@ -31,7 +31,7 @@ from schedlib.gate.fleet_judging import (
     too_many_left_out,
 )
 from schedlib.gate.fleet_machines import FleetMachine, LeftOut, read_fleet
-from schedlib.gate.gate_options import FleetOptions
+from schedlib.gate.gate_options import GateOptions
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.progress import printable
 from schedlib.verdict import Verdict, worst
@@ -98,7 +98,7 @@ class FleetGateDocument(Document, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
-def compare_fleet(options: FleetOptions) -> FleetGateDocument:
+def compare_fleet(options: GateOptions) -> FleetGateDocument:
     """Compare the kernels on all machines of a fleet."""
     started, gates = datetime.now(UTC), options.gates or "default"
     gate = load_gate(gates)

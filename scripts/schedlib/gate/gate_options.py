@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from schedlib.cache import cache_path, read_regular
+from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
 from schedlib.names import gate_names, one_of, unknown, words, workload_suites
 from schedlib.options import (
@@ -175,7 +174,7 @@ class GateOptions:
         default=(),
         action="append",
     )
-    fleet: Path | None = option(
+    fleet: Path = option(
         "--fleet DIR",
         "compare on many machines: DIR has a directory for each, with base/ and candidate/ in it (schema fleet-gate-1)",
         existing_directory,
@@ -183,34 +182,20 @@ class GateOptions:
 
     def command(self) -> str:
         """The shell command that makes the same files again."""
-        return shlex.join(["schedline", "gate", *(word for name, word in _given(self) if name != "history")])
+        return shlex.join(["schedline", "gate", *(word for name, word in given(self) if name != "history")])
 
 
-def _given(options: Any) -> Iterator[tuple[str, str]]:
+def given(options: Any) -> Iterator[tuple[str, str]]:
     """The words of a command line with these options, each with the name of its field."""
     for each in fields(options):
         value = getattr(options, each.name)
         if is_dataclass(value):
-            yield from _given(value)
+            yield from given(value)
         elif value and each.metadata:
             repeated = each.metadata["told"].get("action") == "append"
             for one in value if repeated else [",".join(value) if isinstance(value, tuple) else value]:
                 said = [] if one is True else [f"{one:g}" if isinstance(one, float) else str(one)]
                 yield from ((each.name, word) for word in (*each.metadata["flags"], *said))
-
-
-@dataclass(frozen=True)
-class FleetOptions:
-    """The options of a gate over many machines. fleet: a directory for each machine."""
-
-    fleet: Path
-    gates: str | None = None
-    json: Path | None = None
-
-    def command(self) -> str:
-        """The shell command that makes the same files again."""
-        given = {"--fleet": self.fleet, "--gates": self.gates, "--json": self.json}
-        return shlex.join(["schedline", "gate", *(str(word) for pair in given.items() if pair[1] for word in pair)])
 
 
 @dataclass(frozen=True)
@@ -315,11 +300,7 @@ class BootPlanOptions:
 
 
 def read_svg(path: Path) -> bytes:
-    """Read a picture for the page.
-
-    Raises:
-        SchedlineError: it cannot be read, is not an SVG, or is too large.
-    """
+    """Read a picture for the page."""
     try:
         content = read_regular(path, _LARGEST)
     except OSError as error:
@@ -327,8 +308,3 @@ def read_svg(path: Path) -> bytes:
     if b"<svg" not in content[:1000]:
         raise SchedlineError(f"{path} is no SVG", "schedline layout diff A B --svg FILE")
     return content
-
-
-def keep_fonts() -> None:
-    """Let matplotlib cache its list of this machine's fonts in our cache. It reads the place when it is imported."""
-    os.environ.setdefault("MPLCONFIGDIR", str(cache_path() / "matplotlib"))

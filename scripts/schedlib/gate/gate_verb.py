@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from schedlib.cache import write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.gate.gate_options import (
     BUDGET,
@@ -15,12 +12,10 @@ from schedlib.gate.gate_options import (
     PAGE_LIBRARIES,
     UNSAID_UNIT,
     BootPlanOptions,
-    FleetOptions,
     GateOptions,
     HistoryOptions,
     ImportOptions,
-    ReadingOptions,
-    keep_fonts,
+    given,
     read_svg,
 )
 from schedlib.names import unknown, workload_rows
@@ -72,8 +67,8 @@ def add_parser(verbs: Verbs) -> None:
         operands="BASE CANDIDATE",
         options=GateOptions,
         read=_checked,
-        job=_gate,
-        libraries=_libraries,
+        job="gate.comparison.gate",
+        libraries=lambda options: PAGE_LIBRARIES if options.html else LIBRARIES,
     )
     below = verbs_below(parser)
     _add_history(below)
@@ -81,18 +76,11 @@ def add_parser(verbs: Verbs) -> None:
     _add_plan(below)
 
 
-_NOT_OF_A_FLEET = (
-    *("base", "candidate", "placebo", "html", "markdown", "history", "budget", "detect", "reading", "trust"),
-    *("incomplete", "pictures"),
-)
-_WORDS = {"base": "BASE", "candidate": "CANDIDATE", "reading": "--unit", "pictures": "--picture"}
-
-
 def _checked(options: GateOptions) -> GateOptions:
     if options.fleet:
-        for name in _NOT_OF_A_FLEET:
-            if getattr(options, name) not in (None, "", (), False, ReadingOptions()):
-                word = _WORDS.get(name, f"--{name}")
+        for name, word in given(options):
+            if name not in ("fleet", "gates", "json"):
+                word = word if word.startswith("--") else name.upper()
                 raise SchedlineError(f"--fleet compares runs on many machines: it has no {word}", f"leave out {word}")
         return options
     if options.pictures and not options.html:
@@ -115,53 +103,6 @@ def _checked(options: GateOptions) -> GateOptions:
     return options
 
 
-def _libraries(options: GateOptions) -> Sequence[str]:
-    """Only a page needs more than the verdict."""
-    return PAGE_LIBRARIES if options.html else LIBRARIES
-
-
-def _gate(options: GateOptions) -> Verdict:
-    """Compare, write the requested files, and print the text."""
-    from schedlib.formats import document
-    from schedlib.gate import gate_report
-    from schedlib.gate.comparison import compare
-
-    if options.fleet:
-        return _gate_of_a_fleet(FleetOptions(options.fleet, options.gates, options.json))
-    found = compare(options)
-    if options.json:
-        document.write(options.json, found)
-    print(gate_report.text(found))
-    if options.history:
-        from schedlib.gate import history
-
-        history.append(options.history, history.record(found, options.gates or "default"))
-    if options.markdown:
-        write_atomic(options.markdown, gate_report.markdown(found))
-        print(f"markdown: {options.markdown}")
-    if options.html:
-        keep_fonts()
-        from schedlib.gate.gate_page import page
-
-        write_atomic(options.html, page(found, [(path.name, read_svg(path)) for path in options.pictures]))
-        print(f"page: {options.html}")
-    slower = gate_report.slower(found)
-    print(f"verdict: {found.status.name}{', ' + slower if slower else ''}")
-    return found.status
-
-
-def _gate_of_a_fleet(options: FleetOptions) -> Verdict:
-    from schedlib.formats import document
-    from schedlib.gate.fleet_gate import compare_fleet, fleet_text
-
-    found = compare_fleet(options)
-    if options.json:
-        document.write(options.json, found)
-    print(fleet_text(found))
-    print(f"verdict: {found.status.name}")
-    return found.status
-
-
 def _add_history(verbs: Verbs) -> None:
     """Add `history` below `schedline gate`."""
     add_verb(
@@ -180,22 +121,9 @@ def _add_history(verbs: Verbs) -> None:
         Lines that cannot be read are told with their numbers, and the others count.""",
         operands="DIR",
         options=HistoryOptions,
-        job=_history,
+        job="gate.history.show",
         libraries=(*LIBRARIES, HISTORY_LIBRARY),
     )
-
-
-def _history(wanted: HistoryOptions) -> Verdict:
-    from schedlib.formats import document
-    from schedlib.gate.history import history_of, history_text, read_history
-
-    gates, bad = read_history(wanted.directory)
-    found = history_of(gates, bad)
-    if wanted.json:
-        document.write(wanted.json, found)
-    print(history_text(found, gates))
-    print(f"verdict: {found.status.name}")
-    return found.status
 
 
 def _add_import(verbs: Verbs) -> None:
@@ -271,7 +199,7 @@ def _add_plan(verbs: Verbs) -> None:
         operands="[DIR]",
         options=BootPlanOptions,
         read=_checked_plan,
-        job=_plan,
+        job="gate.boot_service.plan",
         download=False,
     )
 
@@ -293,13 +221,3 @@ def _checked_plan(options: BootPlanOptions) -> BootPlanOptions:
         if name not in rows:
             raise SchedlineError(unknown("row", name, rows), "name the suite of --only with --suite")
     return options
-
-
-def _plan(options: BootPlanOptions) -> Verdict:
-    from schedlib.gate import boot_order, boot_service
-
-    if not options.directory:
-        return boot_order.write_plan(options)
-    if options.step:
-        return boot_service.step(options.directory, boot_service.present_boot())
-    return boot_service.status(options.directory)

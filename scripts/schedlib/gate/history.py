@@ -21,16 +21,18 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from msgspec import convert
 
 from schedlib import TOOL
 from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
+from schedlib.formats import document
 from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.document import LARGEST, Document, line, parse
-from schedlib.formats.gate_document import GateDocument
+from schedlib.formats.gate_document import GateDocument, MetricChange
 from schedlib.formats.run_file import Direction
 from schedlib.formats.strict import Count, Moment, Number, Positive, Strict, Word
-from schedlib.gate.gate_options import gates_path
+from schedlib.gate.gate_options import HistoryOptions, gates_path
 from schedlib.progress import printable
 from schedlib.verdict import Verdict, worst
 
@@ -60,31 +62,6 @@ class PastKernel(Strict, frozen=True):
     boots: tuple[str, ...]
 
 
-class PastMetric(Strict, frozen=True):
-    """A metric in a gate.
-
-    Attributes:
-        direction: which values are better.
-        base, candidate: in `unit`; null if there is no value.
-        change_unit: unit of change, low, high, budget and detect.
-        low, high: the interval of the change.
-    """
-
-    tool: Word
-    name: Word
-    unit: str
-    direction: Direction
-    verdict: Verdict
-    base: Number | None
-    candidate: Number | None
-    change_unit: str
-    change: Number | None
-    low: Number | None
-    high: Number | None
-    budget: Number | None
-    detect: Number | None
-
-
 class PastGate(Document, frozen=True, kw_only=True):
     """A line of history.jsonl: one gate.
 
@@ -107,7 +84,7 @@ class PastGate(Document, frozen=True, kw_only=True):
     verdict: Verdict
     base: PastKernel
     candidate: PastKernel
-    metrics: tuple[PastMetric, ...]
+    metrics: tuple[MetricChange, ...]
 
 
 class BadLine(Strict, frozen=True):
@@ -129,7 +106,7 @@ class MetricScore(Strict, frozen=True):
 
     tool: str
     name: str
-    budget: Number | None
+    budget: Number
     gates: Count
     failed: Count
     withdrawn: Count
@@ -185,7 +162,18 @@ class HistoryDocument(Document, frozen=True, kw_only=True):
     series: tuple[LevelSeries, ...]
 
 
-_Point = tuple[PastGate, PastMetric]
+_Point = tuple[PastGate, MetricChange]
+
+
+def show(options: HistoryOptions) -> Verdict:
+    """`schedline gate history`: print it, and write its document."""
+    gates, bad = read_history(options.directory)
+    found = history_of(gates, bad)
+    if options.json:
+        document.write(options.json, found)
+    print(history_text(found, gates))
+    print(f"verdict: {found.status.name}")
+    return found.status
 
 
 def record(found: GateDocument, gates: str) -> PastGate:
@@ -202,9 +190,7 @@ def record(found: GateDocument, gates: str) -> PastGate:
         verdict=found.status,
         base=base,
         candidate=candidate,
-        metrics=tuple(
-            PastMetric(**{name: getattr(each, name) for name in PastMetric.__struct_fields__}) for each in found.metrics
-        ),
+        metrics=tuple(convert(each, MetricChange, from_attributes=True) for each in found.metrics),
     )
 
 
@@ -213,9 +199,6 @@ def append(directory: Path, gate: PastGate) -> None:
 
     The line is one write in append mode, so it is there as a whole or cut off at its end. The lock keeps others away
     while this command looks whether the last line is cut off; if it is, the new one begins on a line of its own.
-
-    Raises:
-        SchedlineError: the file cannot be written.
     """
     path = directory / FILE
     try:
@@ -242,11 +225,7 @@ def append(directory: Path, gate: PastGate) -> None:
 
 
 def read_history(directory: Path) -> tuple[list[PastGate], list[BadLine]]:
-    """All gates in the order of time, and the lines that are none. A bad line never hides another line.
-
-    Raises:
-        SchedlineError: there is no such file, or it has more than 64 MiB.
-    """
+    """All gates in the order of time, and the lines that are none. A bad line never hides another line."""
     path = directory / FILE
     try:
         content = read_regular(path, LARGEST)
@@ -353,7 +332,6 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
             moved = 100 * moved / abs(mean) if mean else 0.0
         if moved > worse:
             worse, best = moved, place
-    budget = last.budget or 0.0
     between, good = points[edges[best + 1] :], points[edges[best + 1] - 1]
     if found := trend(levels, sign):
         moved, at = found
@@ -361,8 +339,8 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
         if moved > worse:
             worse, between, good = moved, points[at + 2 : -1], points[at + 1]
     chained = None if same_base else _chained(between, sign)
-    status, reason = _judged(len(levels), worse, chained, budget, last.change_unit, same_base=same_base)
-    if worse > budget and reason:
+    status, reason = _judged(len(levels), worse, chained, last.budget, last.change_unit, same_base=same_base)
+    if worse > last.budget and reason:
         reason += f". To be sure, gate {points[-1][0].candidate.kernel} against {good[0].candidate.kernel}"
     return LevelSeries(
         machine=points[-1][0].machine,
@@ -371,7 +349,7 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
         unit=last.unit if not same_base else "% of the base" if percent else f"{last.change_unit}, against the base",
         change_unit=last.change_unit,
         direction=last.direction,
-        budget=budget,
+        budget=last.budget,
         levels=tuple(levels),
         verdicts=tuple(metric.verdict for _, metric in points),
         kernels=tuple(gate.candidate.kernel for gate, _ in points),
@@ -385,7 +363,7 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
     )
 
 
-def _level(metric: PastMetric, same_base: bool, percent: bool) -> float:
+def _level(metric: MetricChange, same_base: bool, percent: bool) -> float:
     """With one base the change itself: both kernels were measured together, so the machine's drift is not in it."""
     change = metric.change or 0.0
     if same_base:
@@ -415,25 +393,21 @@ def _judged(
 
 
 def _scores(gates: Sequence[PastGate]) -> Iterator[MetricScore]:
-    judged: dict[tuple[str, str], dict[tuple[str, ...], list[Verdict]]] = {}
-    budgets: dict[tuple[str, str], float | None] = {}
+    judged: dict[tuple[str, str], list[_Point]] = {}
     for gate in gates:
         for metric in gate.metrics:
-            key = metric.tool, metric.name
-            judged.setdefault(key, {}).setdefault(_pair(gate), []).append(metric.verdict)
-            budgets[key] = metric.budget
-    for (tool, name), pairs in sorted(judged.items()):
-        failed = [verdicts for verdicts in pairs.values() if Verdict.FAIL in verdicts]
-        withdrawn = [verdicts for verdicts in failed if verdicts[-1] is not Verdict.FAIL]
-        count = sum(map(len, pairs.values()))
-        yield MetricScore(tool, name, budgets[tool, name], count, len(failed), len(withdrawn))
+            judged.setdefault(metric.key, []).append((gate, metric))
+    for (tool, name), points in sorted(judged.items()):
+        failed = {_pair(gate) for gate, metric in points if metric.verdict is Verdict.FAIL}
+        last = {_pair(gate): metric.verdict for gate, metric in points}
+        withdrawn = sum(last[pair] is not Verdict.FAIL for pair in failed)
+        yield MetricScore(tool, name, points[-1][1].budget, len(points), len(failed), withdrawn)
 
 
 def history_text(found: HistoryDocument, gates: Sequence[PastGate]) -> str:
     """The latest gates, the levels, the scores and the bad lines; all but the verdict."""
-    out = [
-        f"{found.gates} gates: " + (", ".join(f"{count} {name}" for name, count in found.verdicts.items()) or "none")
-    ]
+    counts = ", ".join(f"{count} {name}" for name, count in found.verdicts.items())
+    out = [f"{found.gates} gates: {counts or 'none'}"]
     out += [f"the last {_SHOWN}:"] if len(gates) > _SHOWN else []
     for gate in gates[-_SHOWN:]:
         out += wrapped(f"{gate.time:%Y-%m-%d %H:%M} {gate.verdict.name}: {_what_happened(gate)}")
@@ -442,7 +416,8 @@ def history_text(found: HistoryDocument, gates: Sequence[PastGate]) -> str:
         name, unit = printable(each.name)[:26], " %" if each.change_unit == "%" else ""
         values = f"{len(each.levels):>6}{each.means[0]:>11.5g}{each.means[-1]:>11.5g}{f'{each.worse:.1f}{unit}':>9}"
         out.append(f"{name:26}{values}  {each.status.name}")
-    failed = sum(Verdict.FAIL in verdicts for verdicts in zip(*(each.verdicts for each in found.series), strict=False))
+    judged = [(each.machine, *one) for each in found.series for one in zip(each.verdicts, each.times, strict=True)]
+    failed = len({(machine, time) for machine, verdict, time in judged if verdict is Verdict.FAIL})
     some = "a gate" if failed == 1 else f"{failed} gates"
     out += wrapped(f"{some} failed, and no later one withdrew that: no PASS") if failed else []
     out += [row for each in found.series if each.reason for row in wrapped(f"{each.name}: {each.reason}")]

@@ -21,7 +21,7 @@ from schedlib.fleet.fleet_collect import collect
 from schedlib.fleet.fleet_options import FleetCollectOptions
 from schedlib.gate.boots import read_side
 from schedlib.gate.fleet_gate import compare_fleet
-from schedlib.gate.gate_options import FleetOptions
+from schedlib.gate.gate_options import GateOptions
 from schedlib.main import main
 from schedlib.verdict import Verdict
 
@@ -62,7 +62,7 @@ def content(directory: Path) -> dict[str, bytes]:
 
 def gate(directory: Path) -> Verdict:
     (directory / "gates.toml").write_text(GATES)
-    return compare_fleet(FleetOptions(directory / "fleet", str(directory / "gates.toml"))).status
+    return compare_fleet(GateOptions(fleet=directory / "fleet", gates=str(directory / "gates.toml"))).status
 
 
 def test_all_runs_come_home(directory: Path) -> None:

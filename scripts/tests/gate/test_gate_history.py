@@ -21,13 +21,13 @@ from msgspec.structs import replace
 
 from by_schema import validate
 from schedlib.errors import SchedlineError
+from schedlib.formats.gate_document import MetricChange
 from schedlib.gate.history import (
     FILE,
     LEAST,
     LevelSeries,
     PastGate,
     PastKernel,
-    PastMetric,
     append,
     change_points,
     history_of,
@@ -44,7 +44,7 @@ def past(number: int, base: str, candidate: str, values: tuple[float, float], **
     """A gate of one metric. `more`: verdict, direction, machine."""
     verdict, direction = more.get("verdict", Verdict.PASS), more.get("direction", "lower")
     change = 100 * (values[1] / values[0] - 1)
-    metric = PastMetric(
+    metric = MetricChange(
         tool="rt_wakeup",
         name="timer.p99",
         unit="ns",
@@ -137,6 +137,14 @@ def test_a_history_with_a_failed_gate_is_no_pass() -> None:
     found = history_of(gates, [])
     assert found.status is Verdict.INCONCLUSIVE
     assert "a gate failed" in history_text(found, gates)
+
+
+def test_a_failed_gate_is_told_whatever_other_series_there_are() -> None:
+    """Series were read side by side, and the shortest one hid the gates behind its end."""
+    gates = [*chain(np.random.default_rng(4), [0.0] * 12), past(0, "a", "b", (9.0, 9.0), machine="n")]
+    (metric,) = gates[5].metrics
+    gates[5] = replace(gates[5], verdict=Verdict.FAIL, metrics=(replace(metric, verdict=Verdict.FAIL),))
+    assert "a gate failed, and no later one withdrew that" in history_text(history_of(gates, []), gates)
 
 
 def test_the_release_to_gate_against_is_named() -> None:
