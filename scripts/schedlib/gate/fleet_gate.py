@@ -15,9 +15,8 @@ from schedlib import TOOL
 from schedlib.errors import SchedlineError
 from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.document import Document
-from schedlib.formats.gate_document import GatesUsed, Method
-from schedlib.formats.run_file import Direction
-from schedlib.formats.strict import Amount, Count, Moment, Number, Positive, Strict, Word
+from schedlib.formats.gate_document import GatesUsed, JudgedMetric, Method, finite
+from schedlib.formats.strict import Count, Moment, Number, Positive, Strict, Word
 from schedlib.gate.fleet_judging import (
     MOST_NAMED,
     NO_FIGURES,
@@ -27,11 +26,11 @@ from schedlib.gate.fleet_judging import (
     machines_at,
     noisy_machines,
     said_of,
-    told,
     too_many_left_out,
 )
 from schedlib.gate.fleet_machines import FleetMachine, LeftOut, read_fleet
 from schedlib.gate.gate_options import GateOptions
+from schedlib.gate.judging import of_the_rule, told
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.progress import printable
 from schedlib.verdict import Verdict, worst
@@ -58,19 +57,11 @@ class MachineEffect(Strict, frozen=True):
     worse_by: Number
 
 
-class FleetMetric(Strict, frozen=True, kw_only=True):
+class FleetMetric(JudgedMetric, frozen=True, kw_only=True):
     """One gating metric. machines: those that are judged; none for a metric that has to be equal."""
 
-    tool: str
-    name: str
-    unit: str
-    direction: Direction
     method: Method
-    verdict: Verdict
     because: str
-    change_unit: str
-    budget: Amount
-    detect: Amount
     groups: tuple[FleetGroup, ...]
     machines: tuple[MachineEffect, ...]
 
@@ -124,13 +115,12 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
     found = dict(zip(samples, rows, strict=True))
     metrics = []
     for rule in gate.rules:
-        if rule.method is Method.EQUAL:
-            metrics.append(_equal(rule, machines, left_out))
-        elif rule in samples:
-            unit = next(machine.metrics[rule.key].unit for machine in machines if rule.key in machine.metrics)
-            metrics.append(_metric(rule, samples[rule], found[rule], look, unit))
-        else:
-            metrics.append(_nothing(rule))
+        have = [each for machine in machines for each in (machine.metrics, machine.rows) if rule.key in each]
+        unit = have[0][rule.key].unit if have else ""
+        groups = _equal(rule, machines, left_out) if rule.method is Method.EQUAL else found.get(rule, ())
+        effects = tuple(_effects(rule, samples[rule], look)) if look and rule in samples else ()
+        row = of_the_rule(rule, unit) | {"verdict": verdict_of(groups), "groups": groups, "machines": effects}
+        metrics.append(FleetMetric(**row))
     models = Counter(machine.model for machine in machines if machine.model)
     judged = Counter(machine.model for machine in there)
     base, candidate = (tuple(sorted({machine.kernels[side] for machine in there})) for side in (0, 1))
@@ -178,48 +168,18 @@ def verdict_of(groups: Sequence[FleetGroup]) -> Verdict:
     return worst(group.verdict for group in groups if group.counts)
 
 
-def _metric(
-    rule: GateRule, machines: Sequence[FleetMachine], groups: tuple[FleetGroup, ...], look: int | None, unit: str
-) -> FleetMetric:
-    effects = []
-    if look:
-        at = machines_at(rule, machines, look)
-        for machine, effect, boots in zip(machines, at.effects, at.boots, strict=True):
-            if (change := told(rule, float(effect))) is not None:
-                effects.append(MachineEffect(machine.name, int(boots), change))
-    return replace(
-        _nothing(rule),
-        unit=unit,
-        change_unit=unit if rule.absolute else "%",
-        verdict=verdict_of(groups),
-        groups=groups,
-        machines=tuple(effects),
-    )
+def _effects(rule: GateRule, machines: Sequence[FleetMachine], look: int) -> Iterator[MachineEffect]:
+    at = machines_at(rule, machines, look)
+    for machine, effect, boots in zip(machines, at.effects, at.boots, strict=True):
+        if (change := finite(told(rule, float(effect)))) is not None:
+            yield MachineEffect(machine.name, int(boots), change)
 
 
-def _nothing(rule: GateRule) -> FleetMetric:
-    """A metric that no machine has."""
-    return FleetMetric(
-        tool=rule.tool,
-        name=rule.name,
-        unit="",
-        direction=rule.direction,
-        method=rule.method,
-        verdict=Verdict.INCONCLUSIVE,
-        because=rule.because,
-        change_unit="" if rule.absolute else "%",
-        budget=rule.budget,
-        detect=rule.detect,
-        groups=(),
-        machines=(),
-    )
-
-
-def _equal(rule: GateRule, machines: Sequence[FleetMachine], left_out: Sequence[LeftOut]) -> FleetMetric:
-    """A metric that has to be equal: one machine on which it became worse is enough for a FAIL."""
+def _equal(rule: GateRule, machines: Sequence[FleetMachine], left_out: Sequence[LeftOut]) -> tuple[FleetGroup, ...]:
+    """The groups of a metric that has to be equal: one machine on which it became worse is enough for a FAIL."""
     chosen = [(machine, machine.rows[rule.key]) for machine in machines if rule.key in machine.rows]
     if not chosen:
-        return _nothing(rule)
+        return ()
     models = sorted({machine.model for machine, _ in chosen})
     groups = []
     for name in ["", *models] if len(models) > 1 else [""]:
@@ -244,7 +204,7 @@ def _equal(rule: GateRule, machines: Sequence[FleetMachine], left_out: Sequence[
             boots=sum(row.boots[1] for _, row in here),
         )
         groups.append(group)
-    return replace(_nothing(rule), unit=chosen[0][1].unit, verdict=verdict_of(groups), groups=tuple(groups))
+    return tuple(groups)
 
 
 # The text.

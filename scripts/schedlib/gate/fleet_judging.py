@@ -5,18 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import comb, expm1, isfinite, log1p
+from math import comb, log1p
 from statistics import NormalDist
 from typing import Literal, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace as struct_replace
 
-from schedlib.formats.gate_document import Method
+from schedlib.formats.gate_document import Method, finite
 from schedlib.formats.strict import Count, Number, Strict, Word
 from schedlib.gate import fleet_statistics, statistics
 from schedlib.gate.decision import DOUBT, MISSED
 from schedlib.gate.fleet_machines import FleetMachine, LeftOut
+from schedlib.gate.judging import scaled, told
 from schedlib.gate.rules import Gate, GateRule
 from schedlib.gate.statistics import CONFIDENCE, Flags, Values
 from schedlib.verdict import Verdict
@@ -123,28 +124,11 @@ class Machines:
     noisy: Flags
 
 
-def scaled(rule: GateRule, values: Values) -> Values:
-    """Values on a scale where a change of the budget's kind is a shift: as they are, or the logarithm of their size."""
-    if rule.absolute:
-        return values
-    tiny = float(np.finfo(float).tiny)
-    return -np.log(np.maximum(-values, tiny)) if rule.direction == "higher" else np.log(np.maximum(values, tiny))
-
-
 def limit(rule: GateRule, amount: float) -> float:
-    """The budget or detect on that scale."""
+    """The budget or detect on the scale of scaled()."""
     if rule.absolute:
         return amount
     return -log1p(-amount / 100) if rule.direction == "higher" else log1p(amount / 100)
-
-
-def told(rule: GateRule, effect: float) -> float | None:
-    """An effect in the unit of the budget; None if it has no bound."""
-    if not isfinite(effect) or abs(effect) > 600:
-        return None
-    if rule.absolute:
-        return effect
-    return 100 * (-expm1(-effect) if rule.direction == "higher" else expm1(effect))
 
 
 def machines_at(rule: GateRule, machines: Sequence[FleetMachine], look: int) -> Machines:
@@ -258,10 +242,10 @@ def _group(
     row = struct_replace(
         group,
         counts=len(places) >= needed or group.kind == "all",
-        worse_by=told(rule, fleet_statistics.middle_effect(effects)),
-        at_most=told(rule, bound),
+        worse_by=finite(told(rule, fleet_statistics.middle_effect(effects))),
+        at_most=finite(told(rule, bound)),
         p=min(1.0, 2 * min(within, fleet_statistics.signed_rank_p(effects))),
-        spread=told(rule, spread),
+        spread=finite(told(rule, spread)),
         differing=differing,
         over_budget=int((effects > budget).sum()),
         bad=bad[:MOST_NAMED],

@@ -20,7 +20,7 @@ from schedlib.formats.gate_document import GateMetric
 from schedlib.formats.run_file import NOT_RECORDED, refuse_copies
 from schedlib.formats.strict import Strict, Word
 from schedlib.gate.boots import Key, Side, read_side
-from schedlib.gate.comparable import order_problem, refuse_differences
+from schedlib.gate.comparable import refuse_differences
 from schedlib.gate.judging import Sample, sample_of
 from schedlib.gate.rules import Gate, load_gate
 from schedlib.gate.statistics import Values
@@ -176,12 +176,11 @@ def _with_metrics(machine: FleetMachine, gate: Gate, base: Side, candidate: Side
         if isinstance(found, Sample):
             boots = min(found.boots, gate.looks[-1])
             counts = [len(side.boots) for side in found.sides]
-            order = order_problem(*found.first(boots)) if gate.interleaved else ""
             if boots < gate.looks[0]:
                 few: _Lacks = "base" if counts[0] < counts[1] else "candidate"
                 why = f"{counts[0]} + {counts[1]} boots of base and candidate; the first look is at {gate.looks[0]}"
                 left_out.append(machine.out(why, rule.key, few if counts[0] != counts[1] else ""))
-            elif why := order or found.trouble(boots):
+            elif why := found.trouble(boots, gate):
                 left_out.append(machine.out(why, rule.key))
             else:
                 values = np.array(found.base[:boots]), np.array(found.candidate[:boots])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from difflib import get_close_matches
 from math import ceil, inf, isfinite, nan, sqrt
 from statistics import NormalDist
@@ -32,16 +32,22 @@ _TIMES = ("ns", "us", "ms", "s")
 _QUANTILE = re.compile(r"(?:^|\.)(?:p\d+(?:_\d+)?|max)$")
 
 
+def of_the_rule(rule: GateRule, unit: str) -> dict[str, Any]:
+    """What a metric's row has from the gates file, and its units."""
+    names = ("tool", "name", "direction", "method", "because", "budget", "detect")
+    units = {"unit": unit, "change_unit": unit if rule.absolute else "%"}
+    return {name: getattr(rule, name) for name in names} | units
+
+
 def metric_row(
     rule: GateRule, unit: str, verdict: Verdict, reason: str, boots: tuple[int, int] = (0, 0), **more: Any
 ) -> GateMetric:
     """The result of a metric; without figures, but for those that are given."""
-    of_the_rule = ("tool", "name", "direction", "method", "because", "budget", "detect")
-    fields: dict[str, Any] = {name: getattr(rule, name) for name in of_the_rule}
+    fields = of_the_rule(rule, unit)
     fields |= dict.fromkeys(("base", "candidate", "change", "of_medians", "low", "high", "p"))
     fields |= dict.fromkeys(("placebo", "far", "far_base", "values"), ())
-    fields |= {"unit": unit, "verdict": verdict, "reason": reason, "boots": boots, "over_budget": False}
-    return GateMetric(**fields | {"change_unit": unit if rule.absolute else "%"} | more)
+    fields |= {"verdict": verdict, "reason": reason, "boots": boots, "over_budget": False}
+    return GateMetric(**fields | more)
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,11 @@ class Sample:
     sides: tuple[Side, Side]
     base: Values
     candidate: Values
+
+    @property
+    def per(self) -> str:
+        """The unit of the budget, with the blank before it."""
+        return f" {self.unit}" if self.rule.absolute else " %"
 
     @property
     def boots(self) -> int:
@@ -83,8 +94,10 @@ class Sample:
         step = np.asarray(self.step(boots))
         return look_evidence(self.base[:boots], self.candidate[:boots], self.limits, step, means=means)
 
-    def trouble(self, boots: int) -> str:
-        """Why the first boots cannot be compared: other things happened beside the runs of one kernel. Else empty."""
+    def trouble(self, boots: int, gate: Gate) -> str:
+        """Why the first boots cannot be compared: their order, or what happened beside one kernel. Else empty."""
+        if gate.interleaved and (order := order_problem(*self.first(boots))):
+            return order
         if why := disturbed(*self.first(boots)).get(self.rule.tool):
             return f"not comparable: {why}. Find the cause, and begin a new campaign"
         return unequal_samples(*self.first(boots), self.rule.key)
@@ -98,9 +111,6 @@ def judge(gate: Gate, base: Side, candidate: Side, *, incomplete: bool = False) 
 
     Args:
         incomplete: somebody knows why some boots have no run of a tool.
-
-    Raises:
-        SchedlineError: a metric was not measured at all, or its values are impossible.
     """
     rows: dict[Key, GateMetric] = {}
     samples: list[Sample] = []
@@ -117,11 +127,7 @@ def judge(gate: Gate, base: Side, candidate: Side, *, incomplete: bool = False) 
 
 
 def sample_of(rule: GateRule, *sides: Side) -> GateMetric | Sample:
-    """The boots of a metric; or its row, if it cannot be tested or has to be equal.
-
-    Raises:
-        SchedlineError: it was not measured at all, or its values are impossible.
-    """
+    """The boots of a metric; or its row, if it cannot be tested or has to be equal."""
     if missing := _missing(rule, *sides):
         return missing
     about = _about(rule, sides)
@@ -226,11 +232,7 @@ def range_of(side: Side, key: Key) -> tuple[float, float]:
 
 
 def values_of(rule: GateRule, *sides: Side, unit: str = "") -> tuple[Values, ...]:
-    """A value for each boot of each side; larger is worse.
-
-    Raises:
-        SchedlineError: a value cannot have been measured.
-    """
+    """A value for each boot of each side; larger is worse. A value that nothing can measure is an error."""
     sign = -1.0 if rule.direction == "higher" else 1.0
     found = []
     for side in sides:
@@ -257,14 +259,11 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
     there = min(sample.boots for sample in samples)
     looks = [look for look in gate.looks if look <= there]
     if not looks:
-        return [_row(sample, there, _estimates(sample, there), reason=_too_few(gate, sample)) for sample in samples]
+        return [_row(sample, there, _too_few(gate, sample)) for sample in samples]
     for look in looks:
-        evidence = [asdict(sample.evidence(look)) for sample in samples]
-        whole = LookEvidence(**{name: np.array([one[name] for one in evidence]) for name in evidence[0]})
-        troubles = [
-            (order_problem(*sample.first(look)) if gate.interleaved else "") or sample.trouble(look)
-            for sample in samples
-        ]
+        evidence = [astuple(sample.evidence(look)) for sample in samples]
+        whole = LookEvidence(*map(np.array, zip(*evidence, strict=True)))
+        troubles = [sample.trouble(look, gate) for sample in samples]
         usable = np.array([not trouble for trouble in troubles])
         whole = replace(whole, worse=np.where(usable, whole.worse, 1.0), within=np.where(usable, whole.within, 1.0))
         found = decide(whole, gate.alpha, len(gate.looks), gate.family, last=look == gate.looks[-1])
@@ -272,90 +271,76 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
             break
     rows = []
     for place, (sample, trouble) in enumerate(zip(samples, troubles, strict=True)):
-        estimates, rule = _estimates(sample, look), sample.rule
-        row = _row(sample, look, estimates, reason=trouble)
+        row = _row(sample, look, trouble)
         if not trouble:
-            row = changed(row, p=float(found.p[place]))
+            verdict, over = Verdict.INCONCLUSIVE, False
             if found.failed[place]:
-                reason = f"worse than the budget of {rule.budget:g}{_unit(sample)}"
-                row = changed(row, verdict=Verdict.FAIL, reason=reason)
+                verdict, reason = Verdict.FAIL, f"worse than the budget of {sample.rule.budget:g}{sample.per}"
             elif found.passed[place]:
+                verdict, over = Verdict.PASS, bool(whole.over_budget[place])
                 reason = f"bad boots of the candidate: {', '.join(row.far)}" if row.far else ""
-                over = bool(whole.over_budget[place])
-                row = changed(row, verdict=Verdict.PASS, reason=reason, over_budget=over)
             elif found.failed.any():
-                row = changed(row, reason="not settled when the gate failed")
+                reason = "not settled when the gate failed"
             else:
-                row = changed(row, reason=_why_unclear(gate, sample, row, estimates, bool(whole.doubtful[place])))
+                reason = _why_unclear(gate, sample, row, bool(whole.doubtful[place]))
+            row = changed(row, verdict=verdict, reason=reason, over_budget=over, p=float(found.p[place]))
         rows.append(row)
     return rows
 
 
-def _unit(sample: Sample) -> str:
-    """The unit of the budget, with the blank before it."""
-    return f" {sample.unit}" if sample.rule.absolute else " %"
+def scaled(rule: GateRule, values: Values) -> Values:
+    """Values on a scale where a change of the budget's kind is a shift: as they are, or the logarithm of their size.
 
-
-@dataclass(frozen=True)
-class _Estimates:
-    """The figures of a metric, in the units of its document. Any of them may be infinite."""
-
-    base: float
-    candidate: float
-    change: float
-    of_medians: float
-    low: float
-    high: float
-
-
-def _estimates(sample: Sample, boots: int) -> _Estimates:
-    """The figures of the first boots."""
-    rule, base, candidate = sample.rule, sample.base[:boots], sample.candidate[:boots]
-    sign = -1.0 if rule.direction == "higher" else 1.0
-    ranks = rule.method is Method.RANK
-    middle = np.median if ranks else np.mean
-    middles = [float(sign * middle(side)) + 0.0 for side in (base, candidate)]  # no -0
+    0 has no logarithm: it counts as the least number.
+    """
     if rule.absolute:
-        of, interval = (statistics.shift, statistics.shift_interval) if ranks else _BY_MEANS
-        change, ends = float(of(base, candidate)), [float(end) for end in interval(base, candidate)]
-        change, ends, of_medians = sign * change, [sign * end for end in ends], middles[1] - middles[0]
-    else:
-        # A change in percent is a factor, and a factor is a shift of the logarithms. 0 has none: take the least number.
-        logs = [np.log(np.maximum(np.abs(side), np.finfo(float).tiny)) for side in (base, candidate)]
-        change, ends = _percent(statistics.shift(*logs)), [_percent(end) for end in statistics.shift_interval(*logs)]
-        of_medians = 100 * (middles[1] / middles[0] - 1) if middles[0] else nan
-    return _Estimates(middles[0], middles[1], change, of_medians, min(ends), max(ends))
+        return values
+    sizes = np.maximum(-values if rule.direction == "higher" else values, np.finfo(float).tiny)
+    return np.asarray(-np.log(sizes) if rule.direction == "higher" else np.log(sizes))
 
 
-_BY_MEANS = statistics.mean_shift, statistics.mean_interval
+def told(rule: GateRule, effect: float) -> float:
+    """A shift on that scale in the unit of the budget; infinite if it is not known, or if it is from 0 or to 0."""
+    if rule.absolute:
+        return effect
+    if not abs(effect) < 100:
+        return inf if effect > 0 else -inf
+    return 100 * float(-np.expm1(-effect) if rule.direction == "higher" else np.expm1(effect))
 
 
-def _percent(logarithm: Values) -> float:
-    """A factor's logarithm as a change in percent; infinite if it is not known, or if it is from 0."""
-    return 100 * float(np.expm1(logarithm)) if abs(logarithm) < 100 else inf if logarithm > 0 else -inf
-
-
-def _row(sample: Sample, boots: int, found: _Estimates, reason: str) -> GateMetric:
+def _row(sample: Sample, boots: int, reason: str) -> GateMetric:
     """The figures of the first boots, with the verdict INCONCLUSIVE."""
+    rule, base, candidate = sample.rule, sample.base[:boots], sample.candidate[:boots]
+    sign, ranks = (-1.0 if rule.direction == "higher" else 1.0), rule.method is Method.RANK
+    # No -0.
+    middles = [float(sign * (np.median if ranks else np.mean)(side)) + 0.0 for side in (base, candidate)]
+    of_medians = 100 * (middles[1] / middles[0] - 1) if middles[0] else nan
+    shift, interval = statistics.shift, statistics.shift_interval
+    if rule.absolute:
+        of_medians = middles[1] - middles[0]
+        if not ranks:
+            shift, interval = statistics.mean_shift, statistics.mean_interval
+    sides = scaled(rule, base), scaled(rule, candidate)
+    change, *ends = (sign * told(rule, float(each)) + 0.0 for each in (shift(*sides), *interval(*sides)))
+    # What becomes 0 has changed by -100 %, and nothing can change by more than that.
+    least = -inf if rule.absolute else -100.0
 
     def bad(side: Side, values: Values) -> tuple[str, ...]:
-        far = far_boots(sample.base[:boots], values[:boots], sample.limits)
+        far = far_boots(base, values[:boots], sample.limits)
         return tuple(boot.id for boot, is_far in zip(side.boots, far, strict=False) if is_far)
 
-    # What becomes 0 has changed by -100 %, and nothing can change by more than that.
-    least = -inf if sample.rule.absolute else -100.0
     return metric_row(
-        sample.rule,
+        rule,
         sample.unit,
         Verdict.INCONCLUSIVE,
         reason,
         (boots, boots),
-        base=finite(found.base),
-        candidate=finite(found.candidate),
-        change=finite(max(found.change, least)),
-        of_medians=finite(found.of_medians),
-        low=finite(max(found.low, least)),
-        high=finite(max(found.high, least)),
+        base=finite(middles[0]),
+        candidate=finite(middles[1]),
+        change=finite(max(change, least)),
+        of_medians=finite(of_medians),
+        low=finite(max(min(ends), least)),
+        high=finite(max(*ends, least)),
         far=bad(sample.sides[1], sample.candidate),
         far_base=bad(sample.sides[0], sample.base),
     )
@@ -372,13 +357,13 @@ def _too_few(gate: Gate, sample: Sample) -> str:
     return f"too few boots: boot {more}; the first look is at {first} of each"
 
 
-def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, found: _Estimates, doubtful: bool) -> str:
+def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, doubtful: bool) -> str:
     """Why a metric neither fails nor passes: how many boots of which kernel it needs, or why no number settles it.
 
     Args:
         doubtful: whether a change above the budget is in sight.
     """
-    rule, unit, look = sample.rule, _unit(sample), row.boots[0]
+    rule, unit, look = sample.rule, sample.per, row.boots[0]
     base, limit = sample.base[:look], f"{rule.detect:g}{unit}"
     if rule.method is Method.RANK and not np.ptp(base):
         return (
@@ -397,7 +382,8 @@ def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, found: _Estimates,
             f"bad boots of the candidate, beyond the ordinary boots of the base by more than {limit}: {ids}; {same}. "
             f"Only the last look can say that it is chance: {_to(look, gate.looks[-1])}"
         )
-    worse_by, half = -found.change if rule.direction == "higher" else found.change, (found.high - found.low) / 2
+    worse_by = inf if row.change is None else -row.change if rule.direction == "higher" else row.change
+    half = inf if row.low is None or row.high is None else (row.high - row.low) / 2
     step = sample.step(look) * (1.0 if rule.absolute else 100 / abs(float(np.median(base))))
     if step > (worse_by - rule.budget if doubtful else rule.detect - worse_by):
         return (

@@ -142,6 +142,15 @@ def test_better_is_no_regression(tmp_path: Path) -> None:
     assert gate(write_fleet(tmp_path / "fleet", {"Alpha": (12, -0.2)}))[0] == 0
 
 
+def test_an_effect_in_the_unit_of_the_metric_is_told(tmp_path: Path) -> None:
+    """What was above 600 units had no estimate and no bound, so a regression of 1000 ns was not seen in the table."""
+    absolute = GATES.replace("budget = 3\ndetect = 25", "absolute = true\nbudget = 300\ndetect = 2500")
+    code, found = gate(write_fleet(tmp_path / "fleet", {"Alpha": (12, 0.12)}), gates=absolute)
+    (group,) = found["metrics"][0]["groups"]
+    assert (code, len(found["metrics"][0]["machines"])) == (1, 12)
+    assert group["worse_by"] == pytest.approx(1200, abs=200) and group["at_most"] > group["worse_by"]
+
+
 EXACT = """
 [[metric]]
 tool = "rt_wakeup"
