@@ -13,8 +13,8 @@ from msgspec import Meta
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document
-from schedlib.formats.strict import Count, Moment, Positive, Strict, Whole, Word
-from schedlib.gate.boot_order import Label
+from schedlib.formats.strict import Count, Moment, Positive, Strict, Word
+from schedlib.gate.boot_order import GatePlan, Label
 from schedlib.gate.gate_options import PLAN_FILE
 from schedlib.runs.guest_runs import for_guest
 from schedlib.runs.workload_suites import Suite, chosen, load_suite
@@ -36,35 +36,22 @@ class FleetJob(Strict, frozen=True):
 
 
 class FleetJobs(Document, frozen=True, kw_only=True):
-    """The jobs for one kind of device. Written with the job definitions, and never changed.
+    """The jobs of a plan for one kind of device. Written with the job definitions, and never changed.
 
     Attributes:
         campaign: the id of the plan; the kernel's command line has it in each boot.
         device: the name of its file in configs/fleet/, without .toml.
-        arch: make's ARCH.
-        kernels: the version of each kernel by its label, as `uname -r` prints it.
-        suite, rows, runs, seed: what is run in each boot, and the seed of its order.
         digest: of the rows as they run there.
-        errands: the name of each run in the order in which a boot makes them.
-        left_out: rows of the suite that cannot run there, and why.
     """
 
     only_lines = True
 
-    schema: Literal["fleet-jobs-1"]
+    schema: Literal["fleet-jobs-2"]
     campaign: Word
     device: Word
-    arch: Word
     cpus: Positive
     emulated: bool
-    kernels: dict[str, str]
-    suite: Word
-    rows: Annotated[tuple[Word, ...], Meta(min_length=1)]
-    runs: Positive
-    seed: Whole
     digest: Word
-    errands: Annotated[tuple[Word, ...], Meta(min_length=1)]
-    left_out: dict[str, str]
     jobs: Annotated[tuple[FleetJob, ...], Meta(min_length=1)]
 
 
@@ -128,12 +115,7 @@ def collected_file(directory: Path, job: str, machine: str, begun: datetime) -> 
 
 
 def all_jobs(directory: Path) -> list[FleetJobs]:
-    """The jobs for all kinds of devices.
-
-    Raises:
-        Refused: a file is not valid.
-        SchedlineError: there are none, or they belong to another plan.
-    """
+    """The jobs for all kinds of devices."""
     again = "write the jobs anew in a new directory"
     paths = sorted((directory / "devices").glob("*.json"))
     found = [document.read(path, FleetJobs, again) for path in paths]
@@ -145,10 +127,11 @@ def all_jobs(directory: Path) -> list[FleetJobs]:
     return found
 
 
-def fleet_suite(name: str, only: tuple[str, ...], cpus: int, emulated: bool) -> tuple[Suite, dict[str, str]]:
-    """The rows of a suite as a device runs them, and those that it cannot run, with the reason."""
-    suite = chosen(load_suite(name), only)
+def fleet_suite(plan: GatePlan, cpus: int, emulated: bool) -> tuple[Suite, list[str]]:
+    """The rows of a plan's suite as a device runs them, and the names of those that it cannot run."""
+    suite = chosen(load_suite(plan.suite), plan.only)
     own = Suite(suite.name, suite.about, tuple(row for row in suite.rows if row.program))
     if not own.rows:
-        raise SchedlineError(f"no row of the suite {name} can run: {NO_TOOL}", "--suite gate in `schedline gate plan`")
-    return for_guest(own, cpus, emulated=emulated), {row.name: NO_TOOL for row in suite.rows if not row.program}
+        said = f"no row of the suite {plan.suite} can run: {NO_TOOL}"
+        raise SchedlineError(said, "--suite gate in `schedline gate plan`")
+    return for_guest(own, cpus, emulated=emulated), [row.name for row in suite.rows if not row.program]

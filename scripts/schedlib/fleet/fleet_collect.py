@@ -39,6 +39,8 @@ from schedlib.fleet.campaign import (
 from schedlib.fleet.fleet_options import FleetCollectOptions
 from schedlib.fleet.lava_log import LavaBoot, LavaLog, disk_from, read_log
 from schedlib.formats import document
+from schedlib.gate.boot_order import GatePlan
+from schedlib.gate.boot_service import read_plan
 from schedlib.guest.boot import LOG_LIMIT
 from schedlib.process import must
 from schedlib.progress import printable, say
@@ -106,7 +108,7 @@ def log_of_job(number: str, identity: str) -> tuple[str, str]:
 class _Job:
     """A job whose log is read."""
 
-    campaign: FleetJobs
+    plan: GatePlan
     job: FleetJob
     log: LavaLog
     suite: Suite
@@ -127,12 +129,13 @@ def _collect(directory: Path, planned: Sequence[FleetJobs], machine: str, text: 
             f"the log is of the job {log.key}, which this campaign does not have", "name its directory"
         )
     jobs, job = found[0]
-    suite, _ = fleet_suite(jobs.suite, jobs.rows, jobs.cpus, jobs.emulated)
+    plan = read_plan(directory)
+    suite, _ = fleet_suite(plan, jobs.cpus, jobs.emulated)
     if suite.digest() != jobs.digest:
         raise SchedlineError(
-            f"the rows of the suite {jobs.suite} have changed since the jobs were written", "use that schedline"
+            f"the rows of the suite {plan.suite} have changed since the jobs were written", "use that schedline"
         )
-    here = _Job(jobs, job, log, suite, queued(suite, jobs.runs, jobs.seed))
+    here = _Job(plan, job, log, suite, queued(suite, plan.runs, plan.seed))
     record = collected_file(directory, name, machine, log.begun)
     others = _boot_ids(directory, record)
     boots: list[CollectedBoot] = []
@@ -223,7 +226,7 @@ class _Boot:
             return "lost", f"LAVA did not come to this boot{said or ('' if log.ended else ': the log ends before')}"
         lacking = [f"{run.name}: {why}" for run, why in zip(self.here.todo, self.why, strict=True) if why]
         if not lacking:
-            version, wanted = self.machine.get("kernel", "").split(" ")[0], self.here.campaign.kernels[self.label]
+            version, wanted = self.machine.get("kernel", "").split(" ")[0], self.here.plan.kernel(self.label).version
             if version != wanted:
                 return "lost", f"{version or 'an unknown kernel'} came up, and {wanted} was to boot"
             return "home", ""
@@ -244,7 +247,7 @@ class _Boot:
     def _write(self, machine: dict[str, str], target: Path) -> None:
         """Write the directory of this boot, unless it is there already."""
         here, place, console = self.here, self.scratch / "boot", self.found.console
-        plan = new_plan(here.suite, here.campaign.runs, here.campaign.seed, machine)
+        plan = new_plan(here.suite, here.plan.runs, here.plan.seed, machine)
         started = {found[1]: at for at, line in console if (found := _BEGUN.search(line))}
         slots = {run.name: slot for slot, run in enumerate(here.todo)}
         document.write(place / PLAN, plan)

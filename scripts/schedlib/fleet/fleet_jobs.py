@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from schedlib import doctor
 from schedlib.cache import cache_dir, write_atomic
 from schedlib.errors import SchedlineError
-from schedlib.fleet.campaign import FleetJob, FleetJobs, campaign_id, fleet_suite, jobs_file
+from schedlib.fleet.campaign import NO_TOOL, FleetJob, FleetJobs, campaign_id, fleet_suite, jobs_file
 from schedlib.fleet.fleet_options import FleetJobsOptions
 from schedlib.fleet.job_definition import Artefact, FleetDevice, definition, read_device, refuse_invalid, yaml_text
 from schedlib.formats import document
@@ -56,7 +56,7 @@ def write_jobs(wanted: FleetJobsOptions) -> Verdict:
     known = sorted(kernel.label for kernel in plan.kernels)
     if sorted(label for label, _ in wanted.kernels) != known:
         raise SchedlineError(f"the plan has the kernels {', '.join(known)}", "name them all with --kernels")
-    suite, left_out = fleet_suite(plan.suite, plan.only, device.cpus, device.emulated)
+    suite, left_out = fleet_suite(plan, device.cpus, device.emulated)
     todo = queued(suite, plan.runs, plan.seed)
     artefacts = _Artefacts(directory, device, wanted.url)
     files = {label: _boot_files(artefacts, device, plan, label, path, wanted.dtb) for label, path in wanted.kernels}
@@ -83,41 +83,29 @@ def write_jobs(wanted: FleetJobsOptions) -> Verdict:
     for name, text in texts.items():
         write_atomic(directory / "jobs" / f"{name}.yaml", text)
     made_jobs = FleetJobs(
-        schema="fleet-jobs-1",
+        schema="fleet-jobs-2",
         campaign=campaign,
         device=device.name,
-        arch=device.arch,
         cpus=device.cpus,
         emulated=device.emulated,
-        kernels={kernel.label: kernel.version for kernel in plan.kernels},
-        suite=suite.name,
-        rows=tuple(row.name for row in suite.rows),
-        runs=plan.runs,
-        seed=plan.seed,
         digest=suite.digest(),
-        errands=tuple(each.name for each in todo),
-        left_out=left_out,
         jobs=tuple(jobs),
     )
     document.write(record, made_jobs)
-    _tell(wanted, directory, made_jobs, seconds, unchecked)
-    return Verdict.PASS
-
-
-def _tell(wanted: FleetJobsOptions, directory: Path, made: FleetJobs, seconds: float, unchecked: str) -> None:
-    boots = sum(len(job.order) for job in made.jobs)
-    print(f"campaign {made.campaign}: {len(made.jobs)} jobs with {boots} boots for {made.device}")
-    print(f"in each boot: {', '.join(made.errands[1:])}; {seconds / 60:.0f} min at most")
-    for name, why in made.left_out.items():
-        print(f"left out: {name}: {why}")
+    boots = sum(len(job.order) for job in jobs)
+    print(f"campaign {campaign}: {len(jobs)} jobs with {boots} boots for {device.name}")
+    print(f"in each boot: {', '.join(each.name for each in todo[1:])}; {seconds / 60:.0f} min at most")
+    for name in left_out:
+        print(f"left out: {name}: {NO_TOOL}")
     print(unchecked or "LAVA's own schema accepts each of them")
-    place = shlex.quote(str(directory))
+    here = shlex.quote(str(directory))
     if wanted.url:
-        say(f"copy {place}/artefacts to {wanted.url}")
+        say(f"copy {here}/artefacts to {wanted.url}")
     else:
         say("the jobs read files of this machine; for a laboratory add --url")
-    say(f"next: lavacli jobs submit {place}/jobs/{made.device}.*.yaml")
-    say(f"then: schedline fleet collect {place} ID ...")
+    say(f"next: lavacli jobs submit {here}/jobs/{device.name}.*.yaml")
+    say(f"then: schedline fleet collect {here} ID ...")
+    return Verdict.PASS
 
 
 class _Artefacts:

@@ -30,15 +30,9 @@ class LavaRecord:
 
 @dataclass
 class LavaBoot:
-    """The records of one boot of a job: those from its boot action to the next deploy action.
-
-    Attributes:
-        console: the device's lines, each with the time at which LAVA saw it.
-        failures: what LAVA's actions say went wrong.
-    """
+    """One boot of a job, from its boot action to the next deploy action. console: lines, and when LAVA saw them."""
 
     console: list[tuple[datetime, str]] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
 
     @property
     def log(self) -> bytes:
@@ -100,7 +94,6 @@ def _text(said: dict[str, Any], name: str) -> str:
 
 
 def read_log(text: str) -> LavaLog:
-    """Read a log."""
     boots: list[LavaBoot] = []
     here: LavaBoot | None = None
     ended, trouble, key = False, ("", ""), ""
@@ -108,14 +101,11 @@ def read_log(text: str) -> LavaLog:
     for number, record in enumerate(records(text)):
         begun = begun if number else record.at
         if isinstance(record.said, dict):
-            if record.level == "results" and record.said.get("definition") == "lava":
-                said = record.said
-                if said.get("case") == "job":
-                    ended = True
-                    if said.get("result") != "pass":
-                        trouble = _text(said, "error_type"), _text(said, "error_msg")
-                elif said.get("result") == "fail" and here:
-                    here.failures.append(_text(said, "case"))
+            said = record.said
+            if record.level == "results" and said.get("definition") == "lava" and said.get("case") == "job":
+                ended = True
+                if said.get("result") != "pass":
+                    trouble = _text(said, "error_type"), _text(said, "error_msg")
             continue
         if not key and (found := _KEY.search(record.said)):
             key = found[1]

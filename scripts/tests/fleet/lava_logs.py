@@ -19,7 +19,6 @@ from schedlib.fleet.campaign import FleetJob, FleetJobs, campaign_id, fleet_suit
 from schedlib.formats import document
 from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.gate.boot_order import BootedKernel, GatePlan
-from schedlib.runs.guest_runs import queued
 
 ROW = "rt-wakeup-quick"
 RUN = f"{ROW}-1"
@@ -45,22 +44,14 @@ def campaign(directory: Path, order: Sequence[str] = ORDER) -> Path:
         losses=3,
     )
     document.write(directory / "plan.json", plan)
-    suite, _ = fleet_suite("quick", (ROW,), 2, True)
+    suite, _ = fleet_suite(plan, 2, True)
     jobs = FleetJobs(
-        schema="fleet-jobs-1",
+        schema="fleet-jobs-2",
         campaign=campaign_id(directory),
         device="qemu-x86_64",
-        arch="x86_64",
         cpus=2,
         emulated=True,
-        kernels=VERSIONS,
-        suite="quick",
-        rows=(ROW,),
-        runs=1,
-        seed=1,
         digest=suite.digest(),
-        errands=tuple(each.name for each in queued(suite, 1, 1)),
-        left_out={},
         jobs=(FleetJob(JOB, tuple(order)),),
     )
     document.write(jobs_file(directory, "qemu-x86_64"), jobs)
