@@ -8,7 +8,6 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
@@ -18,10 +17,9 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.document import LARGEST, Document, Refused
+from schedlib.formats.document import Document, Refused
 from schedlib.formats.strict import METRIC, Amount, Count, Moment, Number, Positive, Strict, Whole, Word
 from schedlib.progress import printable
 
@@ -238,8 +236,7 @@ class Run(Document, frozen=True, kw_only=True):
         """A hash of everything that was measured. It does not depend on when, where and in which boot."""
         metrics = tuple((each.name, each.value, each.n, each.rounds) for each in self.metrics if each.kind != "exact")
         bars = tuple(self.histograms.items()) if self.histograms else ()
-        seconds = self.process.seconds if self.process else 0.0
-        return hash((self.row, metrics, self.cpus, bars, self.disturbance, self.noise, seconds))
+        return hash((self.row, metrics, self.cpus, bars, self.disturbance, self.noise, self.seconds))
 
     def tells_itself(self) -> bool:
         """Whether its figures have so many digits that another run hardly has the same, as on a coarse clock."""
@@ -332,41 +329,29 @@ def run_of(head: Head, reading: Reading) -> Run:
 
 
 def read_run(path: Path) -> Run:
-    """Read a run.
-
-    Raises:
-        Refused: it is not a valid run.
-    """
+    """Read a run."""
     return document.read(path, Run, AGAIN)
 
 
 def runs_below(directory: Path) -> Iterator[tuple[str, Run]]:
-    """Read every *.json below a directory, in the order of their paths.
-
-    Raises:
-        Refused: a file is not a valid run, or is a copy of another one.
-        SchedlineError: there is no such directory, or it has no run file.
-    """
+    """Read every *.json below a directory, in the order of their paths."""
     seen: set[int] = set()
     contents: dict[int, str] = {}
     paths = _paths(directory) if directory.is_dir() else None
     if not paths:
         what = "is no directory" if paths is None else "holds no run file"
         raise SchedlineError(f"{directory} {what}", "name a directory of run files: one JSON file for each run")
-    for path, content in _contents(paths):
-        try:
-            if isinstance(content, OSError):
-                raise ValueError(content.strerror)
-            run = document.parse(content, Run)
-            same = hash((run.row, run.fingerprint["boot_id"], run.started, run.uptime_s))
-            if same in seen:
-                raise ValueError(f"it is a copy: this run of {run.row}, {run.started:%FT%TZ}, appears twice")
-            if run.status == "DONE":
-                first = contents.setdefault(run.content(), path)
-                if first is not path and run.tells_itself():
-                    raise ValueError(f"it is a copy: {first} has the same figures, to the last digit, at another time")
-        except ValueError as error:
-            raise Refused(path, Run, str(error), AGAIN) from error
+    for path in paths:
+        run = read_run(Path(path))
+        same = hash((run.row, run.fingerprint["boot_id"], run.started, run.uptime_s))
+        if same in seen:
+            why = f"it is a copy: this run of {run.row}, {run.started:%FT%TZ}, appears twice"
+            raise Refused(path, Run, why, AGAIN)
+        if run.status == "DONE":
+            first = contents.setdefault(run.content(), path)
+            if first is not path and run.tells_itself():
+                why = f"it is a copy: {first} has the same figures, to the last digit, at another time"
+                raise Refused(path, Run, why, AGAIN)
         seen.add(same)
         yield path, run
 
@@ -388,9 +373,6 @@ def refuse_copies(directories: Iterable[Iterable[tuple[int, str]]]) -> None:
 
     Args:
         directories: of each directory the content() and the path of its runs, if they tell themselves.
-
-    Raises:
-        Refused: there is one.
     """
     seen: dict[int, str] = {}
     for directory in directories:
@@ -418,27 +400,3 @@ def _paths(directory: Path) -> list[str]:
         seen.add((place.st_dev, place.st_ino))
         found += [f"{here}/{name}" for name in names if name.endswith(".json")]
     return sorted(found)
-
-
-_AHEAD = 2000
-
-
-def _contents(paths: list[str]) -> Iterator[tuple[str, bytes | OSError]]:
-    """Each file with its content. A thread reads the next 2000 files while the caller parses the previous ones."""
-    parts = [paths[place : place + _AHEAD] for place in range(0, len(paths), _AHEAD)]
-    with ThreadPoolExecutor(1) as reader:
-        waiting = [reader.submit(_read_all, part) for part in parts[:1]]
-        for place, part in enumerate(parts):
-            contents = waiting.pop().result()
-            waiting += [reader.submit(_read_all, each) for each in parts[place + 1 : place + 2]]
-            yield from zip(part, contents, strict=True)
-
-
-def _read_all(paths: list[str]) -> list[bytes | OSError]:
-    contents: list[bytes | OSError] = []
-    for path in paths:
-        try:
-            contents.append(read_regular(path, LARGEST))
-        except OSError as error:
-            contents.append(error)
-    return contents

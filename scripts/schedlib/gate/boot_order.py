@@ -136,11 +136,7 @@ def _drawn(source: random.Random, labels: Sequence[str], boots: int) -> tuple[st
 
 
 def write_plan(wanted: BootPlanOptions) -> Verdict:
-    """Write the plan, the systemd unit and the shell script.
-
-    Raises:
-        SchedlineError: the directory has a plan, no suite measures the gates file, or a kernel cannot be found.
-    """
+    """Write the plan, the systemd unit and the shell script."""
     out = wanted.out.absolute()
     if (out / PLAN_FILE).exists():
         raise SchedlineError(f"{out} has a plan, and a plan is never changed", f"schedline gate plan {out} --status")
@@ -225,11 +221,7 @@ def _kernel(named: NamedKernel, wanted: BootPlanOptions) -> BootedKernel:
 
 
 def image_version(image: Path) -> str:
-    """The version in a bzImage, as `uname -r` will print it.
-
-    Raises:
-        SchedlineError: it is no bzImage of x86.
-    """
+    """The version in a bzImage, as `uname -r` will print it."""
     content = image.read_bytes()[: 1 << 16]
     place = 0x200 + int.from_bytes(content[0x20E:0x210], "little")
     found = re.match(rb"(\S+) ", content[place : place + 200]) if content[0x202:0x206] == b"HdrS" else None

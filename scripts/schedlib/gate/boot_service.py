@@ -131,20 +131,12 @@ def plan(options: BootPlanOptions) -> Verdict:
 
 
 def read_plan(directory: Path) -> GatePlan:
-    """The plan of a directory.
-
-    Raises:
-        Refused: there is none, or it is not valid.
-    """
+    """The plan of a directory."""
     return document.read(directory / PLAN_FILE, GatePlan, "schedline gate plan --help")
 
 
 def read_progress(directory: Path) -> GateProgress:
-    """How far the plan of a directory has come.
-
-    Raises:
-        Refused: the file is not valid.
-    """
+    """How far the plan of a directory has come."""
     if not (directory / PROGRESS_FILE).exists():
         return GateProgress(schema="gate-progress-1", attempts=(), looks=(), ended="")
     return document.read(directory / PROGRESS_FILE, GateProgress, _AGAIN)
@@ -156,11 +148,7 @@ def runs_of(directory: Path, label: str) -> Path:
 
 
 def step(directory: Path, here: PresentBoot) -> Verdict:
-    """Do what is to be done in this boot, and boot the next kernel of the plan.
-
-    Raises:
-        SchedlineError: the plan or its progress cannot be read, or the command that boots a kernel failed.
-    """
+    """Do what is to be done in this boot, and boot the next kernel of the plan."""
     directory = directory.absolute()
     with lock(directory / ".lock"):
         campaign = _Campaign(directory, read_plan(directory), read_progress(directory), here)
@@ -268,11 +256,7 @@ class _Campaign:
 
 
 def status(directory: Path) -> Verdict:
-    """Print the plan and how far it is. PASS: all boots are done, or the gate has its verdict.
-
-    Raises:
-        SchedlineError: there is no plan.
-    """
+    """Print the plan and how far it is. PASS: all boots are done, or the gate has its verdict."""
     plan, progress = read_plan(directory), read_progress(directory)
     print(plan_text(plan))
     for attempt in progress.attempts:

@@ -130,11 +130,7 @@ class Side:
 
 
 def read_side(runs: Path | Iterable[tuple[str, Run]], name: str) -> Side:
-    """Read every run below a directory, or take runs with the names of their files.
-
-    Raises:
-        SchedlineError: there are no runs, a file is not a run, or the runs do not belong together.
-    """
+    """Read every run below a directory, or take runs with the names of their files."""
     reader = _Reader(name)
     for path, run in runs_below(runs) if isinstance(runs, Path) else runs:
         reader.add(path, run)

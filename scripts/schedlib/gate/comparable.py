@@ -33,11 +33,7 @@ _LOSSES_ALPHA = 0.01
 
 
 def refuse_differences(sides: Sequence[Side], may_differ: Collection[str]) -> None:
-    """Reject fingerprints that differ: within a side in anything, between sides in anything but `may_differ`.
-
-    Raises:
-        SchedlineError: an entry differs, or a boot is on two sides.
-    """
+    """Reject fingerprints that differ: within a side in anything, between sides in anything but `may_differ`."""
     for name in sorted({name for side in sides for name in side.fingerprint}):
         found = [side.fingerprint.get(name, frozenset()) for side in sides]
         for side, values in zip(sides, found, strict=True):
@@ -148,11 +144,7 @@ def _uneven(kind: str, limit: float, amounts: Sequence[Sequence[float]], names: 
 
 
 def losses(base: Path, candidate: Path) -> tuple[str, Verdict] | None:
-    """What the attempts of a plan that gave no runs say, PASS for nothing; None for directories without a plan.
-
-    Raises:
-        SchedlineError: the plan or its progress cannot be read.
-    """
+    """What the attempts of a plan that gave no runs say, PASS for nothing; None for directories without a plan."""
     plan = next((each.parent.parent for each in (base, candidate) if (each.parent.parent / PLAN_FILE).is_file()), None)
     if plan is None:
         return None
