@@ -30,6 +30,7 @@ from schedlib.gate.fleet_judging import (
 )
 from schedlib.gate.fleet_machines import FleetMachine, LeftOut, read_fleet
 from schedlib.gate.gate_options import GateOptions
+from schedlib.gate.gate_report import excluded, limits_of, per
 from schedlib.gate.judging import of_the_rule, told
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.progress import printable
@@ -219,11 +220,7 @@ def fleet_text(document: FleetGateDocument) -> str:
     lines += list(_left_out(document.left_out))
     lines += [line for note in document.notes for line in wrapped(note)]
     if document.status is Verdict.PASS:
-        said = ", ".join(
-            f"{each.name} worse by {each.detect:g} {each.change_unit}" if each.detect else f"{each.name} worse anywhere"
-            for each in document.metrics
-        )
-        lines += ["", *wrapped(f"excluded, on every model that counts: {said}")]
+        lines += ["", *wrapped(f"excluded, on every model that counts: {excluded(document.metrics)}")]
     return "\n".join(printable(line).rstrip() for line in lines)
 
 
@@ -265,10 +262,8 @@ def _told(metric: FleetMetric) -> Iterator[str]:
     if not metric.groups:
         yield "    no machine has it"
         return
-    unit = metric.change_unit or "-"
     if metric.method is not Method.EQUAL:
-        limits = f"budget {metric.budget:g} {unit}, detect {metric.detect:g} {unit}"
-        yield from wrapped(f"    {limits}; worse by, at most and spread in {unit}", 4)
+        yield from wrapped(f"    {limits_of(metric)}; worse by, at most and spread in{per(metric)}", 4)
     yield f"{'machines of':{_NAME}}{'':>5}{'worse by':>10}{'at most':>9}{'spread':>8}{'p':>7}"
     for group in metric.groups:
         cells = f"{_number(group.worse_by):>10}{_number(group.at_most):>9}{_number(group.spread):>8}{_p(group.p):>7}"

@@ -20,6 +20,7 @@ from schedlib.formats.gate_document import (
     GateMetric,
     GateShare,
     GateSide,
+    JudgedMetric,
     Method,
     UnjudgedMetric,
 )
@@ -47,53 +48,49 @@ def signed(value: float | None) -> str:
     """A change, with its sign and one decimal, or with two significant digits if that would hide it."""
     if value is None:
         return "-"
-    if abs(value) < 1e5:
-        return f"{value:+.2g}" if 0 < abs(value) < 0.05 else f"{value:+.1f}"
-    return f"{value:+.1e}"
+    if 0 < abs(value) < 0.05:
+        return f"{value:+.2g}"
+    return f"{value:+.1f}" if abs(value) < 1e5 else f"{value:+.1e}"
 
 
-def per(metric: GateMetric) -> str:
+def per(metric: JudgedMetric) -> str:
     """The unit of a metric's change, with the blank before it."""
     return f" {metric.change_unit}"
 
 
-def change_of(metric: GateMetric) -> str:
-    """The change, with a percent sign if that is its unit."""
-    return signed(metric.change) + (" %" if metric.change_unit == "%" and metric.change is not None else "")
+def limits_of(metric: JudgedMetric) -> str:
+    """The budget and detect, in words."""
+    return f"budget {metric.budget:g}{per(metric)}, detect {metric.detect:g}{per(metric)}"
 
 
 def interval_of(row: GateMetric | GateShare) -> str:
     """The interval of the change. A missing end has no bound."""
-    told = row.attributable if isinstance(row, GateShare) else row.change
-    if told is None or (isinstance(row, GateMetric) and row.method is Method.EQUAL):
+    if (row.attributable if isinstance(row, GateShare) else row.change) is None:
         return "-"
-    low, high = ("-inf" if row.low is None else signed(row.low)), ("+inf" if row.high is None else signed(row.high))
-    return f"{low} .. {high}"
+    low, high = _ends(row)
+    return f"{signed(low)} .. {signed(high)}"
 
 
-def p_of(metric: GateMetric) -> str:
-    """Holm's p."""
-    return "-" if metric.p is None else f"{metric.p:.4f}" if metric.p >= 1e-4 else "<.0001"
-
-
-def limit_of(metric: GateMetric, value: float) -> str:
-    """The budget or detect, with a percent sign if that is its unit."""
-    if metric.method is Method.EQUAL:
-        return "equal"
-    return f"{value:g}" + (" %" if metric.change_unit == "%" else "")
+def _ends(row: GateMetric | GateShare) -> tuple[float, float]:
+    """The ends of the interval, infinite without a bound."""
+    return -inf if row.low is None else row.low, inf if row.high is None else row.high
 
 
 def cells_of(metric: GateMetric) -> dict[str, str]:
     """The row of a metric in a table, by the names of the columns."""
+    percent = " %" if metric.change_unit == "%" else ""
+    budget, detect = (
+        "equal" if metric.method is Method.EQUAL else f"{limit:g}{percent}" for limit in (metric.budget, metric.detect)
+    )
     return {
         "base": number(metric.base),
         "candidate": number(metric.candidate),
-        "change": change_of(metric),
+        "change": signed(metric.change) + (percent if metric.change is not None else ""),
         "95 % interval": interval_of(metric),
         "of medians": signed(metric.of_medians),
-        "budget": limit_of(metric, metric.budget),
-        "detect": limit_of(metric, metric.detect),
-        "p": p_of(metric),
+        "budget": budget,
+        "detect": detect,
+        "p": "-" if metric.p is None else f"{metric.p:.4f}" if metric.p >= 1e-4 else "<.0001",
         "boots": f"{metric.boots[0]} + {metric.boots[1]}",
     }
 
@@ -102,9 +99,9 @@ def worse_by(metric: GateMetric) -> tuple[float, float, float] | None:
     """How much worse a metric became, in the unit of its change: the lower end of the interval, the estimate, and the
     upper end, infinite without a bound. What is negative is better. None if there is no interval.
     """
-    if metric.change is None or metric.method is Method.EQUAL:
+    if metric.change is None:
         return None
-    low, high = (-inf if metric.low is None else metric.low), (inf if metric.high is None else metric.high)
+    low, high = _ends(metric)
     return (-high, -metric.change, -low) if metric.direction == "higher" else (low, metric.change, high)
 
 
@@ -202,11 +199,8 @@ def slower(document: GateDocument) -> str:
 def bad_base(document: GateDocument) -> str:
     """The base's bad boots, in words; empty if there are none."""
     ids = sorted({each for row in document.metrics for each in row.far_base})
-    return (
-        f"the base has bad boots of its own, {len(ids)} of {len(document.sides[0].boots)}: {', '.join(ids)}"
-        if ids
-        else ""
-    )
+    told = f"the base has bad boots of its own, {len(ids)} of {len(document.base.boots)}: {', '.join(ids)}"
+    return told if ids else ""
 
 
 def banner(document: GateDocument) -> str:
@@ -215,7 +209,7 @@ def banner(document: GateDocument) -> str:
     if verdict is Verdict.PASS:
         bad = document.bad_boots
         boots = f"; more than {100 * bad:.0f} % of bad boots (95 %)" if bad is not None else ""
-        return f"excluded: {', '.join(map(_excluded, metrics))}{boots}"
+        return f"excluded: {excluded(metrics)}{boots}"
     rows = [metric for metric in metrics if metric.verdict is verdict]
     if verdict is Verdict.FAIL:
         return "became worse: " + "; ".join(f"{row.name} {words_of(row) or row.reason}" for row in rows)
@@ -228,16 +222,17 @@ def banner(document: GateDocument) -> str:
     return "; ".join(told) or "the notes say why"
 
 
-def _excluded(metric: GateMetric) -> str:
-    if metric.method is Method.EQUAL:
-        return f"{metric.name} worse in any run"
-    return f"{metric.name} worse by {metric.detect:g}{per(metric)}"
+def excluded(metrics: Sequence[JudgedMetric]) -> str:
+    """What a PASS excludes. Only a metric that has to be equal has no detect."""
+    return ", ".join(
+        f"{each.name} worse by {each.detect:g}{per(each)}" if each.detect else f"{each.name} worse in any run"
+        for each in metrics
+    )
 
 
 def told_of(metric: GateMetric) -> Iterator[str]:
     """What there is to say of a metric: the change in words, the limits, the reason of its verdict."""
-    equal = metric.method is Method.EQUAL
-    limits = "" if equal else f"budget {metric.budget:g}{per(metric)}, detect {metric.detect:g}{per(metric)}"
+    limits = "" if metric.method is Method.EQUAL else limits_of(metric)
     yield f"{metric.name}: " + "; ".join(filter(None, (words_of(metric), limits, metric.reason)))
     if two := two_estimates(metric):
         yield f"{metric.name}: {two}"
@@ -247,7 +242,7 @@ def told_of_share(share: GateShare) -> str:
     """What there is to say of the layout's share; empty if it is shown."""
     if share.reason:
         return f"{share.name}: no share: {share.reason}"
-    low, high = (-inf if share.low is None else share.low), (inf if share.high is None else share.high)
+    low, high = _ends(share)
     if low <= 0 <= high:
         return f"{share.name}: placebo: not shown: the interval of candidate against placebo contains 0"
     return ""
@@ -271,11 +266,6 @@ def method_of(document: GateDocument) -> str:
         "metrics and looks; change and interval: Hodges and Lehmann's (means for rates); medians: the change from one "
         "median to the other"
     )
-
-
-def most_changed(shown: Sequence[UnjudgedMetric]) -> list[UnjudgedMetric]:
-    """The metrics that are not judged, those that changed most before the others."""
-    return sorted(shown, key=lambda each: -abs(each.change) if each.change is not None else 0.0)
 
 
 def text(document: GateDocument) -> str:
@@ -303,16 +293,15 @@ def _sides(sides: Iterable[GateSide]) -> list[str]:
 
 
 def _tables(metrics: Sequence[GateMetric]) -> Iterator[str]:
+    rows = [(metric, f"{metric.name[:_NAME]:{_NAME}}", cells_of(metric)) for metric in metrics]
     yield f"{'metric':{_NAME}}{'base':>10}{'candidate':>11}{'change':>10}  verdict"
-    for metric in metrics:
-        values = f"{number(metric.base):>10}{number(metric.candidate):>11}{change_of(metric):>10}"
-        yield f"{metric.name[:_NAME]:{_NAME}}{values}  {metric.verdict.name}"
+    for metric, name, cells in rows:
+        yield f"{name}{cells['base']:>10}{cells['candidate']:>11}{cells['change']:>10}  {metric.verdict.name}"
     yield ""
     yield f"{'metric':{_NAME}}{'medians':>9}{'95 % interval':>21}{'p':>8}{'boots':>8}"
-    for metric in metrics:
-        boots = f"{metric.boots[0]}+{metric.boots[1]}"
-        values = f"{signed(metric.of_medians):>9}{interval_of(metric):>21}{p_of(metric):>8}{boots:>8}"
-        yield f"{metric.name[:_NAME]:{_NAME}}{values}"
+    for _, name, cells in rows:
+        boots = cells["boots"].replace(" ", "")
+        yield f"{name}{cells['of medians']:>9}{cells['95 % interval']:>21}{cells['p']:>8}{boots:>8}"
 
 
 def _pictures(metrics: Sequence[GateMetric]) -> list[str]:
@@ -329,7 +318,7 @@ def _shown(shown: Sequence[UnjudgedMetric]) -> Iterator[str]:
     if not shown:
         return
     yield ""
-    listed = most_changed(shown)[:_MOST_SHOWN]
+    listed = sorted(shown, key=lambda each: -abs(each.change or 0.0))[:_MOST_SHOWN]
     few = f"; the {len(listed)} of {len(shown)} that changed most" if len(listed) < len(shown) else ""
     yield from wrapped(f"not judged{few}: medians, and the change in percent")
     for each in listed:

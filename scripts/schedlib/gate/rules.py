@@ -65,8 +65,8 @@ class GateRule(Strict, frozen=True):
             )
         if rate and self.absolute is False:
             raise Wrong(f"{where}: a value that is often 0 cannot have a budget in percent", "drop absolute = false")
-        budget = max(self.budget, 0.0)
-        detect = 3 * budget if self.detect == _UNSAID else self.detect
+        budget = 0.0 if equal else self.budget
+        detect = 3 * budget if equal or self.detect == _UNSAID else self.detect
         if self.direction == "higher" and not self.absolute and detect >= 100:
             raise Wrong(f"{where}: more is better, and detect = {detect:g} % is all of it", "write detect below 100")
         if detect < budget or (not equal and detect == 0):
