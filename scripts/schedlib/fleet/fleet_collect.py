@@ -37,7 +37,7 @@ from schedlib.fleet.campaign import (
     fleet_suite,
 )
 from schedlib.fleet.fleet_options import FleetCollectOptions
-from schedlib.fleet.lava_log import LavaBoot, LavaLog, disk_from, read_log
+from schedlib.fleet.lava_log import Console, LavaLog, disk_from, read_log
 from schedlib.formats import document
 from schedlib.gate.boot_order import GatePlan
 from schedlib.gate.boot_service import read_plan
@@ -181,15 +181,16 @@ class _Boot:
     def __init__(self, here: _Job, place: int, scratch: Path) -> None:
         self.here, self.place, self.scratch = here, place, scratch
         self.label = here.job.order[place]
-        self.found = here.log.boots[place] if place < len(here.log.boots) else LavaBoot()
+        self.console: Console = here.log.boots[place] if place < len(here.log.boots) else []
+        self.lines = [line for _, line in self.console]
+        self.log = "".join(f"{line}\n" for line in self.lines).encode(errors="replace")
         self.machine: dict[str, str] = {}
         self.why: tuple[str, ...] = ()
         self.judgement: Judgement | None = None
         scratch.mkdir()
-        if self.found.console:
-            self.judgement = judge(self.found.log, [f"{COLLECTION}:{each.name}" for each in here.todo])
-            lines = [line for _, line in self.found.console]
-            self.why = disk_from(lines, scratch / "disk", len(here.todo))
+        if self.console:
+            self.judgement = judge(self.log, [f"{COLLECTION}:{each.name}" for each in here.todo])
+            self.why = disk_from(self.lines, scratch / "disk", len(here.todo))
             found = identity(scratch / "disk")
             # It becomes the name of a directory.
             self.machine = found if re.fullmatch(r"[0-9a-f-]{36}", found.get("boot_id", "")) else {}
@@ -218,7 +219,7 @@ class _Boot:
 
     def _state(self) -> tuple[BootState, str]:
         """What became of the boot, and whose fault it is that runs are missing."""
-        log, judgement, lines = self.here.log, self.judgement, [line for _, line in self.found.console]
+        log, judgement = self.here.log, self.judgement
         if not judgement:
             said = f": {log.trouble[1] or log.trouble[0]}" if any(log.trouble) else ""
             if self.place < len(log.boots):
@@ -235,7 +236,7 @@ class _Boot:
                 return "failed", f"{problem.kind}: {problem.text}"
         if judgement.verdict is Verdict.PASS:
             return "lost", f"a transfer failed: {lacking[0]}"
-        if not any("Linux version " in line for line in lines):
+        if not any("Linux version " in line for line in self.lines):
             return "lost", f"the boot timed out: no kernel is on the console. LAVA says: {log.trouble[1] or 'nothing'}"
         last = self.place == len(log.boots) - 1
         if last and not log.ended:
@@ -246,16 +247,16 @@ class _Boot:
 
     def _write(self, machine: dict[str, str], target: Path) -> None:
         """Write the directory of this boot, unless it is there already."""
-        here, place, console = self.here, self.scratch / "boot", self.found.console
+        here, place = self.here, self.scratch / "boot"
         plan = new_plan(here.suite, here.plan.runs, here.plan.seed, machine)
-        started = {found[1]: at for at, line in console if (found := _BEGUN.search(line))}
+        started = {found[1]: at for at, line in self.console if (found := _BEGUN.search(line))}
         slots = {run.name: slot for slot, run in enumerate(here.todo)}
         document.write(place / PLAN, plan)
-        write_atomic(place / _CONSOLE, self.found.log)
+        write_atomic(place / _CONSOLE, self.log)
         for planned in plan.order:
             slot = slots[planned.name]
             # A board may have no clock. LAVA's dispatcher has one, the same for all boots of a machine.
-            at = started.get(planned.name, console[0][0]).astimezone(UTC).replace(microsecond=0)
+            at = started.get(planned.name, self.console[0][0]).astimezone(UTC).replace(microsecond=0)
             measured = brought(here.todo[slot], slot, self.scratch / "disk", machine, self.why[slot])
             plan.keep(place, planned, replace(measured.run, started=at), measured.log)
         _into_place(place, target)

@@ -9,10 +9,10 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
@@ -28,16 +28,11 @@ class LavaRecord:
     said: str | dict[str, Any]
 
 
-@dataclass
-class LavaBoot:
-    """One boot of a job, from its boot action to the next deploy action. console: lines, and when LAVA saw them."""
+Console: TypeAlias = list[tuple[datetime, str]]
+"""The lines of the device in one boot of a job, each with the time at which LAVA saw it.
 
-    console: list[tuple[datetime, str]] = field(default_factory=list)
-
-    @property
-    def log(self) -> bytes:
-        """The console, for judge()."""
-        return "".join(f"{line}\n" for _, line in self.console).encode(errors="replace")
+A boot goes from its boot action to the next deploy action.
+"""
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,7 @@ class LavaLog:
     """
 
     begun: datetime
-    boots: tuple[LavaBoot, ...]
+    boots: tuple[Console, ...]
     ended: bool
     trouble: tuple[str, str]
     key: str
@@ -94,8 +89,8 @@ def _text(said: dict[str, Any], name: str) -> str:
 
 
 def read_log(text: str) -> LavaLog:
-    boots: list[LavaBoot] = []
-    here: LavaBoot | None = None
+    boots: list[Console] = []
+    here: Console | None = None
     ended, trouble, key = False, ("", ""), ""
     begun = datetime.fromtimestamp(0, UTC)
     for number, record in enumerate(records(text)):
@@ -110,14 +105,14 @@ def read_log(text: str) -> LavaLog:
         if not key and (found := _KEY.search(record.said)):
             key = found[1]
         if record.level == "target":
-            if here:
-                here.console += [(record.at, line) for line in record.said.rstrip("\r\n").split("\n")]
+            if here is not None:
+                here += [(record.at, line) for line in record.said.rstrip("\r\n").split("\n")]
         elif found := _START.match(record.said):
             action = found[2]
             if "deploy" in action or action == "finalize":
                 here = None
             elif here is None:
-                here = LavaBoot()
+                here = []
                 boots.append(here)
     return LavaLog(begun, tuple(boots), ended, trouble, key)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import nan
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from schedlib.formats.document import Refused
 from schedlib.formats.gate_document import Method
@@ -60,8 +60,7 @@ class Figure:
         return sum(self.values) / len(self.values)
 
 
-@dataclass(frozen=True)
-class About:
+class About(NamedTuple):
     """What a metric is, the same in every run."""
 
     unit: str
@@ -186,10 +185,8 @@ class _Reader:
         tools[tool] = tools.get(tool, False) or run.status == "DONE"
         if run.status == "SKIP":
             self.skipped[tool] = run.reason
-        elif run.status == "ERROR":
-            self.failed.append(f"{path}: {run.reason}")
-        elif run.trouble:
-            self.failed.append(f"{path}: {run.trouble}")
+        elif run.status == "ERROR" or run.trouble:
+            self.failed.append(f"{path}: {run.reason or run.trouble}")
         else:
             self._done(path, tool, run)
 
@@ -207,11 +204,8 @@ class _Reader:
             found, worst = _disturbance(run), boot.disturbance.setdefault(tool, {})
             boot.disturbance[tool] = {kind: max(amount, worst.get(kind, 0.0)) for kind, amount in found.items()}
         for metric in run.metrics:
-            key = tool, metric.name
-            about = self.about.get(key)
-            if about is None:
-                about = self.about[key] = About(metric.unit, metric.direction, metric.kind)
-            elif metric.unit != about.unit or metric.direction != about.direction or metric.kind != about.kind:
+            key, about = (tool, metric.name), About(metric.unit, metric.direction, metric.kind)
+            if self.about.setdefault(key, about) != about:
                 why = f"{metric.name} has another unit, direction or kind than in earlier runs"
                 raise Refused(path, Run, why, AGAIN)
             boot.figures.setdefault(key, Figure()).add(metric.value, metric.n)
@@ -249,8 +243,8 @@ class _Reader:
                 entries[f"{entry} of {name[tool]}" if entry in _OF_A_TOOL else entry].add(_UNRECORDED)
         boots = sorted(self.boots.values(), key=lambda boot: (boot.started, boot.id))
         shared = {entry: frozenset(found) for entry, found in entries.items()}
-        failed, contents = tuple(self.failed), tuple(self.contents)
-        return Side(self.name, tuple(boots), self.about, shared, failed, self.skipped, self.absent, contents)
+        failed = tuple(self.failed)
+        return Side(self.name, tuple(boots), self.about, shared, failed, self.skipped, self.absent, self.contents)
 
 
 def _without_places(value: str, entry: str) -> str:

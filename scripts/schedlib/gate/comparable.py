@@ -186,6 +186,13 @@ def more_by_chance(base: int, base_lost: int, candidate: int, candidate_lost: in
     return ways / comb(base + candidate, lost)
 
 
+def no_results(side: Side) -> str:
+    """How many runs of a side failed, and the first of them; empty if none did."""
+    if not side.failed:
+        return ""
+    return f"{len(side.failed)} runs of {side.name} gave no result; the first: {side.failed[0]}"
+
+
 def fewer_boots(base: Side, candidate: Side) -> str:
     """That the candidate has fewer boots than the base, which nothing explains; empty if it has not."""
     if len(candidate.boots) >= len(base.boots):

@@ -125,9 +125,8 @@ def _compared(options: GateOptions, gates: str, read: Mapping[Path, Imported]) -
     builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in (base, candidate)]
     if builds[0] == builds[1] != frozenset({NOT_RECORDED}):
         notes.append("base and candidate are the same kernel: an A/A campaign")
-    failed = [side for side in (base, candidate) if side.failed]
-    for side in failed:
-        notes.append(f"ERROR: {len(side.failed)} runs of {side.name} gave no result; the first: {side.failed[0]}")
+    failed = list(filter(None, map(comparable.no_results, (base, candidate))))
+    notes += [f"ERROR: {said}" for said in failed]
     rows = judging.judge(gate, base, candidate, incomplete=bool(options.incomplete))
     lost = None if read else comparable.losses(options.base, options.candidate)
     if lost and lost[0]:
@@ -142,8 +141,12 @@ def _compared(options: GateOptions, gates: str, read: Mapping[Path, Imported]) -
     middles = [(rule, row.base) for rule, row in judged if row.base and rule.method is not Method.EQUAL]
     shares = [_share(gate, rule, middle, sides) for rule, middle in middles]
     notes += dict.fromkeys(note for each in read.values() for note in each.notes)
-    if any("run" in side.fingerprint.get("unit", ()) for side in sides):
-        notes.append(_one_boot(sides))
+    if one_boot := [f"{side.name} {len(side.boots)}" for side in sides if _of_one_boot(side)]:
+        notes.append(
+            f"WARNING: these are runs of one boot of each kernel, counted as boots: {', '.join(one_boot)}. What "
+            "differs from boot to boot is not in them, and it can be larger than the change. Boot both kernels several "
+            "times to see it"
+        )
     if lacking := ", ".join(sorted({entry for side in sides for entry in _not_recorded(side)})):
         if options.trust:
             notes.append(f"trusted: {lacking} not recorded")
@@ -178,12 +181,8 @@ def _compared(options: GateOptions, gates: str, read: Mapping[Path, Imported]) -
     )
 
 
-def _one_boot(sides: Sequence[Side]) -> str:
-    counts = ", ".join(f"{side.name} {len(side.boots)}" for side in sides if "run" in side.fingerprint.get("unit", ()))
-    return (
-        f"WARNING: these are runs of one boot of each kernel, counted as boots: {counts}. What differs from boot "
-        "to boot is not in them, and it can be larger than the change. Boot both kernels several times to see it"
-    )
+def _of_one_boot(side: Side) -> bool:
+    return "run" in side.fingerprint.get("unit", ())
 
 
 def _inconclusive(row: GateMetric, reason: str) -> GateMetric:
@@ -194,9 +193,8 @@ def _inconclusive(row: GateMetric, reason: str) -> GateMetric:
 
 
 def _not_recorded(side: Side) -> list[str]:
-    untold = [entry for entry, values in side.fingerprint.items() if NOT_RECORDED in values]
-    by_file = [entry for entry, values in side.fingerprint.items() if BY_FILE_TIME in values]
-    return [*untold, *([] if "run" in side.fingerprint.get("unit", ()) else by_file)]
+    untold = {NOT_RECORDED} if _of_one_boot(side) else {NOT_RECORDED, BY_FILE_TIME}
+    return [entry for entry, values in side.fingerprint.items() if untold & values]
 
 
 def _of_the_boots(gate: Gate, rows: list[GateMetric], sides: list[Side]) -> list[str]:
@@ -295,7 +293,7 @@ def _unjudged(rows: Sequence[GateMetric], sides: Sequence[Side], look: int | Non
     judged = {row.key for row in rows}
     for key in sorted({key for side in sides for key in side.about} - judged):
         abouts = {side.about[key] for side in sides if key in side.about}
-        about = min(abouts, key=lambda each: (each.unit, each.direction, each.kind))
+        about = min(abouts)
         rate = about.kind == "exceedance"
         method = Method.RATE if rate else Method.RANK
         figures = [

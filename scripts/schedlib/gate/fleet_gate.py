@@ -24,7 +24,6 @@ from schedlib.gate.fleet_judging import (
     Samples,
     groups_at,
     machines_at,
-    noisy_machines,
     said_of,
     too_many_left_out,
 )
@@ -106,7 +105,8 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
     for rule in gate.rules:
         chosen = [machine for machine in machines if rule.key in machine.metrics]
         if chosen and rule.method is not Method.EQUAL:
-            noisy = noisy_machines(rule, chosen, gate.looks[0])
+            judged = zip(chosen, machines_at(rule, chosen, gate.looks[0]).noisy, strict=True)
+            noisy = [machine for machine, is_noisy in judged if is_noisy]
             names = {machine.name for machine in noisy}
             samples[rule] = [machine for machine in chosen if machine.name not in names]
             size = f"{rule.detect:g} {chosen[0].metrics[rule.key].unit if rule.absolute else '%'}"
@@ -123,7 +123,7 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
         row = of_the_rule(rule, unit) | {"verdict": verdict_of(groups), "groups": groups, "machines": effects}
         metrics.append(FleetMetric(**row))
     models = Counter(machine.model for machine in machines if machine.model)
-    judged = Counter(machine.model for machine in there)
+    there_of = Counter(machine.model for machine in there)
     base, candidate = (tuple(sorted({machine.kernels[side] for machine in there})) for side in (0, 1))
     return FleetGateDocument(
         schema="fleet-gate-1",
@@ -134,7 +134,7 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
         gates=convert(gate, GatesUsed, from_attributes=True),
         look=look,
         kernels=(base, candidate),
-        models=tuple(FleetModel(name, count, judged[name]) for name, count in sorted(models.items())),
+        models=tuple(FleetModel(name, count, there_of[name]) for name, count in sorted(models.items())),
         metrics=tuple(metrics),
         left_out=tuple(left_out),
         notes=tuple(_notes(there, metrics)),

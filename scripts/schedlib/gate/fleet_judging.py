@@ -110,7 +110,7 @@ class Machines:
         counts: the sums of U over the blocks.
         bad: see FleetGroup.
         far: the number of far boots.
-        noisy: whether neither kernel's boots agree well enough to tell `detect` from nothing.
+        noisy: whether neither kernel's boots agree well enough to tell `detect` from nothing: both count alike.
     """
 
     boots: Values
@@ -292,8 +292,3 @@ def _why_no_pass(rule: GateRule, row: FleetGroup, bad: int, needed: int, missing
 def _at_least(hits: int, of: int) -> float:
     """P(at least so many of these are heads), for a fair coin."""
     return float(sum(comb(of, each) for each in range(hits, of + 1)) / 2**of)
-
-
-def noisy_machines(rule: GateRule, machines: Sequence[FleetMachine], look: int) -> list[FleetMachine]:
-    """Machines that are too noisy to be judged. The rule treats both kernels alike."""
-    return [machine for machine, noisy in zip(machines, machines_at(rule, machines, look).noisy, strict=True) if noisy]

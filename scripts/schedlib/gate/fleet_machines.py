@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -20,7 +20,7 @@ from schedlib.formats.gate_document import GateMetric
 from schedlib.formats.run_file import NOT_RECORDED, refuse_copies
 from schedlib.formats.strict import Strict, Word
 from schedlib.gate.boots import Key, Side, read_side
-from schedlib.gate.comparable import refuse_differences
+from schedlib.gate.comparable import no_results, refuse_differences
 from schedlib.gate.judging import Sample, sample_of
 from schedlib.gate.rules import Gate, load_gate
 from schedlib.gate.statistics import Values
@@ -29,7 +29,7 @@ from schedlib.verdict import Verdict
 _FEW = 32
 """So many machines are read by this process alone."""
 
-_Lacks: TypeAlias = Literal["", "base", "candidate"]
+Lacks: TypeAlias = Literal["", "base", "candidate"]
 
 _NAMES: tuple[Literal["base", "candidate"], ...] = ("base", "candidate")
 
@@ -47,7 +47,7 @@ class LeftOut(Strict, frozen=True, kw_only=True):
     model: str
     tool: str
     metric: str
-    lacks: Literal["", "base", "candidate"]
+    lacks: Lacks
     reason: Word
 
 
@@ -73,16 +73,15 @@ class FleetMachine:
     Attributes:
         name: of its directory.
         kernels: of base and candidate.
-        boots: ids of all boots.
-        contents: of runs that tell themselves; comparable within one process and its children.
+        marks: what no other machine has: ids of boots, and content() of runs that tell themselves. Hashes can be
+            compared within one process and its children.
         rows: of metrics that have to be equal.
     """
 
     name: str
     model: str = ""
     kernels: tuple[str, str] = ("", "")
-    boots: tuple[str, ...] = ()
-    contents: tuple[int, ...] = ()
+    marks: tuple[object, ...] = ()
     metrics: Mapping[Key, MetricBoots] = field(default_factory=dict)
     rows: Mapping[Key, GateMetric] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
@@ -92,13 +91,13 @@ class FleetMachine:
         """Whether any metric of it can be judged."""
         return bool(self.metrics or self.rows)
 
-    def out(self, reason: str, key: Key = ("", ""), lacks: _Lacks = "") -> LeftOut:
+    def out(self, reason: str, key: Key = ("", ""), lacks: Lacks = "") -> LeftOut:
         """The machine, left out of one metric or of all."""
         return LeftOut(machine=self.name, model=self.model, tool=key[0], metric=key[1], lacks=lacks, reason=reason)
 
-    def without(self, reason: str, lacks: _Lacks = "") -> FleetMachine:
+    def without(self, reason: str, lacks: Lacks = "") -> FleetMachine:
         """The machine, left out as a whole."""
-        return replace(self, metrics={}, rows={}, left_out=(self.out(reason, lacks=lacks),))
+        return replace(self, marks=(), metrics={}, rows={}, left_out=(self.out(reason, lacks=lacks),))
 
 
 def read_fleet(directory: Path, gates: str) -> list[FleetMachine]:
@@ -127,7 +126,7 @@ _gate = lru_cache(maxsize=1)(load_gate)
 def _read_machine(gates: str, place: Path) -> FleetMachine:
     gate, machine = _gate(gates), FleetMachine(place.name)
     sides: list[Side] = []
-    lacking: dict[_Lacks, str] = {}
+    lacking: dict[Lacks, str] = {}
     for name in _NAMES:
         try:
             if (place / name).is_dir():
@@ -140,8 +139,7 @@ def _read_machine(gates: str, place: Path) -> FleetMachine:
     if len(models) == 1:
         machine = replace(machine, model=min(models))
     if lacking:
-        (lacks, why), *both = lacking.items()
-        return machine.without(why, "" if both else lacks)
+        return _without_side(machine, lacking)
     if not machine.model or NOT_RECORDED in machine.model:
         return replace(machine, model="").without("its runs do not tell the machine")
     try:
@@ -149,18 +147,22 @@ def _read_machine(gates: str, place: Path) -> FleetMachine:
         refuse_copies(side.contents for side in sides)
     except SchedlineError as error:
         return machine.without(error.observed)
-    failed = [side for side in sides if side.failed]
+    failed: dict[Lacks, str] = {
+        name: why for name, side in zip(_NAMES, sides, strict=True) if (why := no_results(side))
+    }
     if failed:
-        side = failed[0]
-        why = f"{len(side.failed)} runs of {side.name} gave no result; the first: {side.failed[0]}"
-        return machine.without(why, _NAMES[sides.index(side)] if len(failed) == 1 else "")
+        return _without_side(machine, failed)
     machine = replace(
         machine,
         kernels=(sides[0].kernel, sides[1].kernel),
-        boots=tuple(boot.id for side in sides for boot in side.boots),
-        contents=tuple(content for side in sides for content, _ in side.contents),
+        marks=tuple(mark for side in sides for mark in (*(boot.id for boot in side.boots), *dict(side.contents))),
     )
     return _with_metrics(machine, gate, *sides)
+
+
+def _without_side(machine: FleetMachine, why: Mapping[Lacks, str]) -> FleetMachine:
+    """The machine, left out because of one kernel or of both."""
+    return machine.without(next(iter(why.values())), next(iter(why)) if len(why) == 1 else "")
 
 
 def _with_metrics(machine: FleetMachine, gate: Gate, base: Side, candidate: Side) -> FleetMachine:
@@ -177,7 +179,7 @@ def _with_metrics(machine: FleetMachine, gate: Gate, base: Side, candidate: Side
             boots = min(found.boots, gate.looks[-1])
             counts = [len(side.boots) for side in found.sides]
             if boots < gate.looks[0]:
-                few: _Lacks = "base" if counts[0] < counts[1] else "candidate"
+                few: Lacks = "base" if counts[0] < counts[1] else "candidate"
                 why = f"{counts[0]} + {counts[1]} boots of base and candidate; the first look is at {gate.looks[0]}"
                 left_out.append(machine.out(why, rule.key, few if counts[0] != counts[1] else ""))
             elif why := found.trouble(boots, gate):
@@ -189,9 +191,10 @@ def _with_metrics(machine: FleetMachine, gate: Gate, base: Side, candidate: Side
             rows[rule.key] = found
         else:
             there = [rule.key in side.about for side in (base, candidate)]
-            lacks: _Lacks = "" if all(there) or not any(there) else _NAMES[there.index(False)]
+            lacks: Lacks = "" if all(there) or not any(there) else _NAMES[there.index(False)]
             left_out.append(machine.out(found.reason, rule.key, lacks))
-    return replace(machine, metrics=metrics, rows=rows, left_out=tuple(left_out))
+    marks = machine.marks if metrics or rows else ()
+    return replace(machine, marks=marks, metrics=metrics, rows=rows, left_out=tuple(left_out))
 
 
 def _exclude_copies(machines: Iterator[FleetMachine]) -> list[FleetMachine]:
@@ -199,19 +202,16 @@ def _exclude_copies(machines: Iterator[FleetMachine]) -> list[FleetMachine]:
     found: list[FleetMachine] = []
     owner: dict[object, str] = {}
     for machine in machines:
-        marks: Sequence[object] = [*machine.boots, *machine.contents] if machine.there else ()
-        other = next((owner[mark] for mark in marks if mark in owner), "")
-        if other:
+        marks, machine = machine.marks, replace(machine, marks=())
+        if other := next((owner[mark] for mark in marks if mark in owner), ""):
             machine = machine.without(f"it has boots or figures of {other}: a boot belongs to one machine")
         else:
             owner |= dict.fromkeys(marks, machine.name)
-        found.append(replace(machine, boots=(), contents=()))
-    usual: dict[str, Counter[tuple[str, str]]] = {}
-    for machine in found:
-        if machine.there:
-            usual.setdefault(machine.model, Counter())[machine.kernels] += 1
-    kernels = {model: counts.most_common(1)[0][0] for model, counts in usual.items()}
-    return [_of_the_usual(machine, kernels) if machine.there else machine for machine in found]
+        found.append(machine)
+    counts = Counter((machine.model, machine.kernels) for machine in found if machine.there)
+    # Of each model the pair that most machines have: the last one here.
+    usual = {model: kernels for (model, kernels), _ in reversed(counts.most_common())}
+    return [_of_the_usual(machine, usual) if machine.there else machine for machine in found]
 
 
 def _of_the_usual(machine: FleetMachine, kernels: Mapping[str, tuple[str, str]]) -> FleetMachine:

@@ -79,7 +79,7 @@ def test_a_job_is_split_into_its_boots(tmp_path: Path) -> None:
     directory = lava_logs.campaign(tmp_path)
     consoles = lava_logs.boots(directory)
     found = read_log(lava_logs.log(consoles))
-    assert [[line for _, line in boot.console] for boot in found.boots] == consoles
+    assert [[line for _, line in console] for console in found.boots] == consoles
     assert found.ended and found.trouble == ("", "")
     assert found.key.endswith(f"/{lava_logs.JOB}")
     assert found.begun == datetime(2026, 11, 25, 10, 0, 0, 1, tzinfo=UTC)
