@@ -31,7 +31,6 @@ from schedlib.verdict import Verdict
 SERVICE = "schedline-gate.service"
 SCRIPT = "each-boot.sh"
 
-
 Label = Annotated[str, Meta(pattern="^[a-z][a-z0-9-]*$")]
 
 
@@ -113,16 +112,12 @@ something that happens at every third boot looked like a change in 5 % of the ca
 
 
 def blocks(labels: Sequence[str], boots: int, seed: int) -> tuple[tuple[str, ...], ...]:
-    """An order drawn by lot, in blocks with four boots of each kernel. The last block may have fewer.
+    """An order of so many boots of each kernel, drawn by lot in blocks of four boots. The last block may have fewer.
 
     In each block any two of the kernels are in one of the BLOCK_ORDERS, so that a drift meets all of them alike.
-
-    Args:
-        boots: of each kernel.
     """
     source = random.Random(seed)  # noqa: S311 - an order, no secret
-    sizes = [min(BLOCK, boots - start) for start in range(0, boots, BLOCK)]
-    return tuple(_drawn(source, labels, size) for size in sizes)
+    return tuple(_drawn(source, labels, min(BLOCK, boots - start)) for start in range(0, boots, BLOCK))
 
 
 def _drawn(source: random.Random, labels: Sequence[str], boots: int) -> tuple[str, ...]:
@@ -174,9 +169,9 @@ def write_plan(wanted: BootPlanOptions) -> Verdict:
         say(f"next: schedline fleet jobs {shlex.quote(str(wanted.out))} --device NAME --kernels LABEL=IMAGE,...")
         return Verdict.PASS
     service = shlex.quote(str(out / SERVICE))
+    script = shlex.quote(str(out / SCRIPT))
     say("begin, as root; the machine reboots at once:")
     say(f"    systemctl enable --now {service}")
-    script = shlex.quote(str(out / SCRIPT))
     say(f"    without systemd: let the machine call `sh {script}` at the end of each boot, and call it now")
     say(f"how far it is: schedline gate plan {shlex.quote(str(out))} --status")
     return Verdict.PASS
@@ -204,16 +199,14 @@ def _kernel(named: NamedKernel, wanted: BootPlanOptions) -> BootedKernel:
         if not Path(file).is_file():
             raise SchedlineError(f"{named.label}: there is no file {file}", "install the kernel, or give VERSION:IMAGE")
     version = named.version or image_version(Path(image))
-    values = {
-        "label": named.label,
-        "version": shlex.quote(version),
-        "image": shlex.quote(str(Path(image).absolute())) if image else "",
-        "initrd": f"--initrd={shlex.quote(str(Path(initrd).absolute()))}" if initrd else "",
-        "glob": shlex.quote(f"*{version}.conf"),
-    }
-    template = wanted.next_command or BOOT_COMMANDS[wanted.boot]
     try:
-        command = template.format(**values)
+        command = (wanted.next_command or BOOT_COMMANDS[wanted.boot]).format(
+            label=named.label,
+            version=shlex.quote(version),
+            image=shlex.quote(str(Path(image).absolute())) if image else "",
+            initrd=f"--initrd={shlex.quote(str(Path(initrd).absolute()))}" if initrd else "",
+            glob=shlex.quote(f"*{version}.conf"),
+        )
     except (KeyError, ValueError, IndexError) as error:
         known = "{label}, {version}, {image} and {initrd}"
         raise SchedlineError(f"--next-command has braces with {error}", f"it may have {known}") from error

@@ -111,16 +111,16 @@ class PresentBoot:
 
 def present_boot() -> PresentBoot:
     """This boot of this machine."""
-    program = [sys.executable, str(PROGRAM)]
 
-    def schedline(words: Sequence[str]) -> int:
-        return subprocess.run([*program, *words], check=False, stdin=subprocess.DEVNULL).returncode
+    def ended(*words: str) -> int:
+        return subprocess.run(words, check=False, stdin=subprocess.DEVNULL).returncode
 
     def boot(command: str) -> int:
         os.sync()
-        return subprocess.run(["/bin/sh", "-c", command], check=False, stdin=subprocess.DEVNULL).returncode
+        return ended("/bin/sh", "-c", command)
 
-    return PresentBoot(boot_id(), platform.release(), schedline, boot)
+    program = (sys.executable, str(PROGRAM))
+    return PresentBoot(boot_id(), platform.release(), lambda words: ended(*program, *words), boot)
 
 
 def plan(options: BootPlanOptions) -> Verdict:
@@ -131,7 +131,6 @@ def plan(options: BootPlanOptions) -> Verdict:
 
 
 def read_plan(directory: Path) -> GatePlan:
-    """The plan of a directory."""
     return document.read(directory / PLAN_FILE, GatePlan, "schedline gate plan --help")
 
 
@@ -143,7 +142,6 @@ def read_progress(directory: Path) -> GateProgress:
 
 
 def runs_of(directory: Path, label: str) -> Path:
-    """The directory with the runs of a kernel."""
     return directory / "runs" / label
 
 
@@ -151,7 +149,7 @@ def step(directory: Path, here: PresentBoot) -> Verdict:
     """Do what is to be done in this boot, and boot the next kernel of the plan."""
     directory = directory.absolute()
     with lock(directory / ".lock"):
-        campaign = _Campaign(directory, read_plan(directory), read_progress(directory), here)
+        campaign = _Campaign(directory, here)
         campaign.arrive()
         campaign.measure()
         campaign.look()
@@ -159,8 +157,9 @@ def step(directory: Path, here: PresentBoot) -> Verdict:
 
 
 class _Campaign:
-    def __init__(self, directory: Path, plan: GatePlan, progress: GateProgress, here: PresentBoot) -> None:
-        self.directory, self.plan, self.progress, self.here = directory, plan, progress, here
+    def __init__(self, directory: Path, here: PresentBoot) -> None:
+        self.directory, self.here = directory, here
+        self.plan, self.progress = read_plan(directory), read_progress(directory)
 
     @property
     def last(self) -> BootAttempt | None:
@@ -213,20 +212,14 @@ class _Campaign:
             return
         plan, out = self.plan, runs_of(self.directory, last.kernel)
         words = ["run", "--suite", plan.suite, "--runs", str(plan.runs), "--out", str(out)]
-        code = self.here.schedline([*words, *(["--only", ",".join(plan.only)] if plan.only else [])])
-        if code:
+        if code := self.here.schedline([*words, *(["--only", ",".join(plan.only)] if plan.only else [])]):
             self._failed(replace(last, state="cut", why=f"schedline {' '.join(words[:3])} ended with {code}"))
         else:
             self._note(replace(last, state="done"))
 
-    def boots(self) -> int:
-        """How many boots of each kernel are done."""
-        done = self.progress.done
-        return min(done.count(kernel.label) for kernel in self.plan.kernels)
-
     def look(self) -> None:
         """Ask the gate, if as many boots are done as for one of the looks of the plan."""
-        boots = self.boots()
+        boots = min(self.progress.done.count(kernel.label) for kernel in self.plan.kernels)
         if self.progress.ended or boots not in self.plan.looks or boots in {each.boots for each in self.progress.looks}:
             return
         base, candidate, *others = (str(runs_of(self.directory, each.label)) for each in self.plan.kernels)

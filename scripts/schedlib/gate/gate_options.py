@@ -14,16 +14,7 @@ from typing import Any, Literal
 from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
 from schedlib.names import gate_names, one_of, unknown, words, workload_suites
-from schedlib.options import (
-    BASIC,
-    existing_directory,
-    existing_path,
-    flag,
-    new_directory,
-    new_file,
-    option,
-    positive,
-)
+from schedlib.options import BASIC, existing_directory, existing_path, flag, new_directory, new_file, option, positive
 from schedlib.paths import CONFIGS
 
 GATES = CONFIGS / "gates"
@@ -154,9 +145,7 @@ class GateOptions:
         default="",
     )
     budget: float | None = option(
-        "--budget PERCENT",
-        f"files of other tools: how much worse a metric may become (default: {BUDGET:g})",
-        _percent,
+        "--budget PERCENT", f"files of other tools: how much worse a metric may become (default: {BUDGET:g})", _percent
     )
     detect: float | None = option(
         "--detect PERCENT", f"files of other tools: the change that a PASS excludes (default: {DETECT:g})", _percent

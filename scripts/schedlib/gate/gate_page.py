@@ -60,6 +60,8 @@ class Drawing:
 
 def page(document: GateDocument, pictures: Sequence[tuple[str, bytes]] = ()) -> str:
     """The page. The same document always gives the same page. `pictures`: names and contents of SVG files."""
+    entries = sorted({name for side in document.sides for name in side.fingerprint})
+    values = {name: [side.fingerprint.get(name, "") for side in document.sides] for name in entries}
     return rendered(
         Path(__file__).with_name("page.html.jinja"),
         found=document,
@@ -67,8 +69,8 @@ def page(document: GateDocument, pictures: Sequence[tuple[str, bytes]] = ()) -> 
         started=document.started.isoformat(" ", "seconds"),
         metrics=[_metric(document, row) for row in document.metrics],
         changes={(row.tool, row.name): row for row in document.metrics},
-        differing=_environment(document, same=False),
-        common=_environment(document, same=True),
+        differing={name: found for name, found in values.items() if len(set(found)) > 1},
+        common={name: found[0] for name, found in values.items() if len(set(found)) == 1},
         skips=_skips(document.sides),
         pictures=[(name, b64encode(content).decode()) for name, content in pictures],
         text_lines=gate_report.text(document).splitlines(),
@@ -82,6 +84,7 @@ def _metric(document: GateDocument, row: GateMetric) -> dict[str, object]:
         placebo = {"placebo": " to ".join(map(number, row.placebo)) or "-"}
         cells = {"base": cells["base"], "candidate": cells["candidate"]} | placebo | cells
     said = "; ".join(filter(None, (words_of(row), row.reason)))
+    unit = "per million samples" if row.method is Method.RATE else row.unit
     worse = f"may become worse by {row.budget:g}{per(row)}; a pass excludes {row.detect:g}{per(row)}"
     return {
         "row": row,
@@ -89,23 +92,9 @@ def _metric(document: GateDocument, row: GateMetric) -> dict[str, object]:
         "better": "" if row.direction == "neither" else f"{row.direction} is better",
         "rule": "equal in every run" if row.method is Method.EQUAL else f"method {row.method.value}; {worse}",
         "told": [each for each in (said, two_estimates(row)) if each],
-        "unit": _unit(row),
-        "drawn": _drawings(row),
+        "unit": unit,
+        "drawn": _drawings(row, unit),
     }
-
-
-def _unit(row: GateMetric) -> str:
-    return "per million samples" if row.method is Method.RATE else row.unit
-
-
-def _environment(document: GateDocument, *, same: bool) -> list[tuple[str, list[str]]]:
-    """Entries of the fingerprint that the kernels share, or those that differ, each with the kernels' values."""
-    sides, out = document.sides, []
-    for name in sorted({name for side in sides for name in side.fingerprint}):
-        values = [side.fingerprint.get(name, "") for side in sides]
-        if (len(set(values)) == 1) is same:
-            out.append((name, values[:1] if same else values))
-    return out
 
 
 def _skips(sides: Sequence[GateSide]) -> list[tuple[str, str, str]]:
@@ -124,14 +113,14 @@ def _skips(sides: Sequence[GateSide]) -> list[tuple[str, str, str]]:
 _our_style = style.context(["default", _SETTINGS])  # ignores any matplotlibrc
 
 
-def _drawings(row: GateMetric) -> dict[str, Drawing]:
+def _drawings(row: GateMetric, unit: str) -> dict[str, Drawing]:
     """The interval of the change, the share of boots up to a value, and the values boot by boot."""
     found, about = {}, f"{row.tool} {row.name}"
     if effect := worse_by(row):
         found["interval"] = interval(f"{about}: the change against budget and detect", row, effect)
     if row.values:
-        found["shares"] = ecdf(f"{about}: share of boots up to a value", _unit(row), row.values)
-        found["boots"] = by_boot(f"{about}: boot by boot", _unit(row), row.values)
+        found["shares"] = ecdf(f"{about}: share of boots up to a value", unit, row.values)
+        found["boots"] = by_boot(f"{about}: boot by boot", unit, row.values)
     return found
 
 

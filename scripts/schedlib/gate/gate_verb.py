@@ -104,7 +104,6 @@ def _checked(options: GateOptions) -> GateOptions:
 
 
 def _add_history(verbs: Verbs) -> None:
-    """Add `history` below `schedline gate`."""
     add_verb(
         verbs,
         "history",
@@ -127,7 +126,6 @@ def _add_history(verbs: Verbs) -> None:
 
 
 def _add_import(verbs: Verbs) -> None:
-    """Add `schedline gate import`."""
     add_verb(
         verbs,
         "import",
@@ -142,9 +140,7 @@ def _add_import(verbs: Verbs) -> None:
         directories itself, with the same options; then there is no need to import them.
 
         docs/gate.md lists the formats.""",
-        examples=[
-            "schedline gate import results --unit run --columns metric,value,unit,direction --out runs/base",
-        ],
+        examples=["schedline gate import results --unit run --columns metric,value,unit,direction --out runs/base"],
         operands="DIR --unit run|boot --out DIR2",
         options=ImportOptions,
         read=_checked_import,
@@ -168,7 +164,6 @@ def _import(wanted: ImportOptions) -> Verdict:
 
 
 def _add_plan(verbs: Verbs) -> None:
-    """Add `plan` below `schedline gate`."""
     add_verb(
         verbs,
         "plan",

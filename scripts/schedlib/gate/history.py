@@ -12,7 +12,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -190,7 +189,7 @@ def record(found: GateDocument, gates: str) -> PastGate:
         verdict=found.status,
         base=base,
         candidate=candidate,
-        metrics=tuple(convert(each, MetricChange, from_attributes=True) for each in found.metrics),
+        metrics=convert(found.metrics, tuple[MetricChange, ...], from_attributes=True),
     )
 
 
@@ -203,21 +202,14 @@ def append(directory: Path, gate: PastGate) -> None:
     path = directory / FILE
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
-        handle = os.open(path, flags, 0o644)
-        try:
-            status = os.fstat(handle)
-            if not stat.S_ISREG(status.st_mode):
-                raise OSError(0, "it is no regular file")
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            size = os.fstat(handle).st_size
-            cut = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+        with path.open("a+b", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            size = file.seek(0, os.SEEK_END)
+            cut = size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
             content = b"\n" * cut + line(gate)
-            if os.write(handle, content) != len(content):
+            if file.write(content) != len(content):
                 raise OSError(0, "the disk is full")
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+            os.fsync(file.fileno())
     except OSError as error:
         raise SchedlineError(
             f"the gate cannot be added to {path}: {error.strerror}", f"df -h {directory}; ls -l {path}"
@@ -250,9 +242,7 @@ def history_of(gates: Sequence[PastGate], bad: Sequence[BadLine]) -> HistoryDocu
     """Everything that is said about a history. The gates are in the order of time."""
     series = tuple(_series(points) for points in _metrics(gates).values())
     verdicts = [each.status for each in series if each.status is not Verdict.INCONCLUSIVE or len(each.levels) >= LEAST]
-    if any(Verdict.FAIL in each.verdicts for each in series):
-        verdicts.append(Verdict.INCONCLUSIVE)
-    if any(not each.cut for each in bad):
+    if any(Verdict.FAIL in each.verdicts for each in series) or any(not each.cut for each in bad):
         verdicts.append(Verdict.INCONCLUSIVE)
     return HistoryDocument(
         schema="gate-history-1",

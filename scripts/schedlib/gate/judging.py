@@ -144,9 +144,6 @@ def sample_of(rule: GateRule, *sides: Side) -> GateMetric | Sample:
             )
     if rule.method is Method.EQUAL:
         return _equal(rule, about, base, candidate)
-    for side in (base, candidate):
-        if not side.boots:
-            return metric_row(rule, about, Verdict.ERROR, f"{side.name} has no boot with it")
     values = values_of(rule, base, candidate, unit=about)
     if not rule.absolute and not np.median(values[0]):
         raise SchedlineError(
@@ -208,21 +205,22 @@ def _about(rule: GateRule, sides: Sequence[Side]) -> str:
 
 def _equal(rule: GateRule, unit: str, *sides: Side) -> GateMetric:
     """Judge a metric that must be equal in every run; no statistics."""
-    if not all(side.boots for side in sides):
-        return metric_row(rule, unit, Verdict.ERROR, "one side has no run with it")
     (low, high), (least, most) = (range_of(side, rule.key) for side in sides)
     counts = len(sides[0].boots), len(sides[1].boots)
     worse = {"lower": most > high, "higher": least < low}.get(rule.direction, (least, most) != (low, high))
     now = most if rule.direction != "higher" else least
-    row = metric_row(rule, unit, Verdict.PASS, "", counts, base=finite(low), candidate=finite(now))
+    verdict, reason = Verdict.PASS, ""
     if low != high:
-        reason = f"it is {low:g} to {high:g} in runs of the base: not the same every time, so not exact"
-        return changed(row, verdict=Verdict.INCONCLUSIVE, reason=f"{reason}; method = rank compares such values")
-    if worse:
-        return changed(row, verdict=Verdict.FAIL, reason=f"{low:g} became {now:g}; any change is reported")
-    if (least, most) == (low, high):
-        return row
-    return changed(row, reason=f"better: {low:g} became {least:g}" + ("" if least == most else f" to {most:g}"))
+        verdict, reason = (
+            Verdict.INCONCLUSIVE,
+            f"it is {low:g} to {high:g} in runs of the base: not the same every time",
+        )
+        reason += ", so not exact; method = rank compares such values"
+    elif worse:
+        verdict, reason = Verdict.FAIL, f"{low:g} became {now:g}; any change is reported"
+    elif (least, most) != (low, high):
+        reason = f"better: {low:g} became {least:g}" + ("" if least == most else f" to {most:g}")
+    return metric_row(rule, unit, verdict, reason, counts, base=finite(low), candidate=finite(now))
 
 
 def range_of(side: Side, key: Key) -> tuple[float, float]:
