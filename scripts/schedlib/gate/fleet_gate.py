@@ -29,7 +29,7 @@ from schedlib.gate.fleet_judging import (
 )
 from schedlib.gate.fleet_machines import FleetMachine, LeftOut, read_fleet
 from schedlib.gate.gate_options import GateOptions
-from schedlib.gate.gate_report import excluded, limits_of, per
+from schedlib.gate.gate_report import excluded, limits_of, p_of, per
 from schedlib.gate.judging import of_the_rule, told
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.progress import printable
@@ -213,18 +213,10 @@ def _equal(rule: GateRule, machines: Sequence[FleetMachine], left_out: Sequence[
 
 def fleet_text(document: FleetGateDocument) -> str:
     """The report, except for the overall verdict. No line is longer than 72 characters."""
-    lines = list(_head(document))
-    for metric in document.metrics:
-        lines += ["", *_told(metric)]
-    lines += [""] if document.left_out or document.notes else []
-    lines += list(_left_out(document.left_out))
-    lines += [line for note in document.notes for line in wrapped(note)]
-    if document.status is Verdict.PASS:
-        lines += ["", *wrapped(f"excluded, on every model that counts: {excluded(document.metrics)}")]
-    return "\n".join(printable(line).rstrip() for line in lines)
+    return "\n".join(printable(line).rstrip() for line in _lines(document))
 
 
-def _head(document: FleetGateDocument) -> Iterator[str]:
+def _lines(document: FleetGateDocument) -> Iterator[str]:
     machines = sum(model.machines for model in document.models)
     judged = sum(model.judged for model in document.models)
     look = f", looked at {document.look} boots of each kernel" if document.look else ""
@@ -232,6 +224,23 @@ def _head(document: FleetGateDocument) -> Iterator[str]:
     for name, kernels in zip(("base", "candidate"), document.kernels, strict=True):
         more = f" and {len(kernels) - 2} more" if len(kernels) > 2 else ""
         yield from wrapped(f"{name}: {' / '.join(kernels[:2])}{more}")
+    for metric in document.metrics:
+        yield ""
+        yield from _told(metric)
+    if document.left_out or document.notes:
+        yield ""
+    for out in document.left_out[:_LISTED]:
+        name = f" ({out.metric})" if out.metric else ""
+        yield from wrapped(f"left out: {out.machine}{name}: {out.reason}", 4)
+    if others := document.left_out[_LISTED:]:
+        kinds = Counter(out.reason.partition(":")[0] for out in others)
+        said = "; ".join(f"{count} {reason}" for reason, count in kinds.most_common(3))
+        yield from wrapped(f"left out, too: {len(others)} more, all in --json: {said}", 4)
+    for note in document.notes:
+        yield from wrapped(note)
+    if document.status is Verdict.PASS:
+        yield ""
+        yield from wrapped(f"excluded, on every model that counts: {excluded(document.metrics)}")
 
 
 def regressing(metric: FleetMetric) -> str:
@@ -266,7 +275,7 @@ def _told(metric: FleetMetric) -> Iterator[str]:
         yield from wrapped(f"    {limits_of(metric)}; worse by, at most and spread in{per(metric)}", 4)
     yield f"{'machines of':{_NAME}}{'':>5}{'worse by':>10}{'at most':>9}{'spread':>8}{'p':>7}"
     for group in metric.groups:
-        cells = f"{_number(group.worse_by):>10}{_number(group.at_most):>9}{_number(group.spread):>8}{_p(group.p):>7}"
+        cells = f"{_number(group.worse_by):>10}{_number(group.at_most):>9}{_number(group.spread):>8}{p_of(group.p):>7}"
         yield f"{_short(group.name)[:_NAME]:{_NAME}}{group.machines:>5}{cells}"
         if group.verdict is Verdict.FAIL or (group.counts and group.reason):
             yield from wrapped(f"    {group.verdict.name}: {group.reason}", 4)
@@ -277,17 +286,3 @@ def _told(metric: FleetMetric) -> Iterator[str]:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}" if abs(value) < 1e5 else f"{value:.1e}"
-
-
-def _p(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}" if value >= 0.001 else "<.001"
-
-
-def _left_out(left_out: Sequence[LeftOut]) -> Iterator[str]:
-    for out in left_out[:_LISTED]:
-        metric = f" ({out.metric})" if out.metric else ""
-        yield from wrapped(f"left out: {out.machine}{metric}: {out.reason}", 4)
-    if len(left_out) > _LISTED:
-        kinds = Counter(out.reason.partition(":")[0] for out in left_out[_LISTED:])
-        said = "; ".join(f"{count} {reason}" for reason, count in kinds.most_common(3))
-        yield from wrapped(f"left out, too: {len(left_out) - _LISTED} more, all in --json: {said}", 4)

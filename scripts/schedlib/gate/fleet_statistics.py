@@ -16,8 +16,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from schedlib.gate.rules import BLOCK
-from schedlib.gate.statistics import Values, upper_tail
+from schedlib.gate.statistics import Values, block_sizes, blocks_tail
 
 _EXACT_MACHINES = 100
 """Up to this number of machines, the distribution of signed ranks is exact; above, it is approximated as normal."""
@@ -118,24 +117,12 @@ def within_machines_p(total: int, boots: Mapping[int, int]) -> float:
     """
     sizes: Counter[int] = Counter()
     for each, machines in boots.items():
-        sizes[BLOCK] += each // BLOCK * machines
-        sizes[each % BLOCK] += machines
-    del sizes[0]
+        sizes.update({size: count * machines for size, count in block_sizes(each).items()})
     if sum(size**2 * count for size, count in sizes.items()) <= _EXACT_STATES:
-        return float(_sum_tail(tuple(sorted(sizes.items())))[total])
+        return float(blocks_tail(tuple(sorted(sizes.items())))[total])
     mean = sum(count * size**2 / 2 for size, count in sizes.items())
     variance = sum(count * size**2 * (2 * size + 1) / 12 for size, count in sizes.items())
     return _normal_tail(total, mean, variance)
-
-
-@lru_cache(maxsize=64)
-def _sum_tail(sizes: tuple[tuple[int, int], ...]) -> Values:
-    chances = np.ones(1)
-    for size, count in sizes:
-        tail = upper_tail(size, size)
-        for _ in range(count):
-            chances = np.convolve(chances, tail - np.append(tail[1:], 0.0))
-    return np.asarray(np.minimum(np.cumsum(chances[::-1])[::-1], 1.0))
 
 
 def between_machines(effects: Values, variances: Values) -> tuple[float, float]:

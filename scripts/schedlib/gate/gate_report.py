@@ -63,6 +63,11 @@ def limits_of(metric: JudgedMetric) -> str:
     return f"budget {metric.budget:g}{per(metric)}, detect {metric.detect:g}{per(metric)}"
 
 
+def p_of(value: float | None) -> str:
+    """A probability with four digits."""
+    return "-" if value is None else f"{value:.4f}" if value >= 1e-4 else "<.0001"
+
+
 def interval_of(row: GateMetric | GateShare) -> str:
     """The interval of the change. A missing end has no bound."""
     if (row.attributable if isinstance(row, GateShare) else row.change) is None:
@@ -90,7 +95,7 @@ def cells_of(metric: GateMetric) -> dict[str, str]:
         "of medians": signed(metric.of_medians),
         "budget": budget,
         "detect": detect,
-        "p": "-" if metric.p is None else f"{metric.p:.4f}" if metric.p >= 1e-4 else "<.0001",
+        "p": p_of(metric.p),
         "boots": f"{metric.boots[0]} + {metric.boots[1]}",
     }
 

@@ -7,6 +7,7 @@ the same number of boots, four successive boots of the base and the same four of
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import lru_cache
 from itertools import combinations, product
 from math import comb
@@ -54,14 +55,19 @@ def upper_tail(base: int, candidate: int) -> Values:
     return tail
 
 
+def block_sizes(boots: int) -> Counter[int]:
+    """How many blocks of which size this number of boots of each kernel gives."""
+    return Counter(min(BLOCK, boots - start) for start in range(0, boots, BLOCK))
+
+
 @lru_cache(maxsize=64)
-def block_tail(boots: int) -> Values:
-    """P(sum of the blocks' U >= u) for this number of boots of each kernel, if both kernels are the same; exact."""
+def blocks_tail(blocks: tuple[tuple[int, int], ...]) -> Values:
+    """P(sum of the blocks' U >= u), if both kernels are the same; exact. blocks: a size, and how many have it."""
     chances = np.ones(1)
-    for start in range(0, boots, BLOCK):
-        size = min(BLOCK, boots - start)
+    for size, count in blocks:
         tail = upper_tail(size, size)
-        chances = np.convolve(chances, tail - np.append(tail[1:], 0.0))
+        for _ in range(count):
+            chances = np.convolve(chances, tail - np.append(tail[1:], 0.0))
     return np.asarray(np.minimum(np.cumsum(chances[::-1])[::-1], 1.0))
 
 
@@ -90,7 +96,8 @@ def block_p(base: Values, candidate: Values) -> Values:
 
     Needs as many boots of the base as of the candidate. What differs from block to block has no effect on it.
     """
-    return np.asarray(block_tail(base.shape[-1])[count_in_blocks(base, candidate)])
+    tail = blocks_tail(tuple(block_sizes(base.shape[-1]).items()))
+    return np.asarray(tail[count_in_blocks(base, candidate)])
 
 
 def worse_p(base: Values, candidate: Values) -> Values:

@@ -26,7 +26,7 @@ from schedlib.gate.fleet_statistics import (
     signed_rank_p,
     within_machines_p,
 )
-from schedlib.gate.statistics import block_tail
+from schedlib.gate.statistics import blocks_tail
 
 
 def gate(place: Path, *more: str, gates: str = GATES) -> tuple[int, dict[str, Any]]:
@@ -84,7 +84,7 @@ def test_a_worse_effect_never_gives_a_smaller_bound() -> None:
 
 def test_one_machine_is_judged_by_the_gates_own_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for total in (18, 28, 36):
-        assert within_machines_p(total, {10: 1}) == pytest.approx(block_tail(10)[total])
+        assert within_machines_p(total, {10: 1}) == pytest.approx(blocks_tail(((4, 2), (2, 1)))[total])
     exact = within_machines_p(770, {10: 30, 8: 10})
     monkeypatch.setattr(fleet_statistics, "_EXACT_STATES", 0)
     assert within_machines_p(770, {10: 30, 8: 10}) == pytest.approx(exact, rel=0.02)

@@ -14,7 +14,8 @@ from schedlib.gate.statistics import (
     Values,
     bad_share,
     block_p,
-    block_tail,
+    block_sizes,
+    blocks_tail,
     holm,
     mean_interval,
     mean_p,
@@ -118,7 +119,7 @@ def test_blocks_by_enumeration(boots: int) -> None:
         for way in ways
     ]
     expected = [np.mean(np.array(sums) >= u) for u in range(max(sums) + 1)]
-    assert block_tail(boots) == pytest.approx(expected)
+    assert blocks_tail(tuple(block_sizes(boots).items())) == pytest.approx(expected)
 
 
 def test_what_differs_between_blocks_has_no_effect() -> None:
