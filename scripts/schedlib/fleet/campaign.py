@@ -81,21 +81,17 @@ class CollectedJob(Document, frozen=True, kw_only=True):
 
     Attributes:
         job: its name in the plan's jobs.
-        log: the sha256 of the log.
         machine: as the laboratory names it.
         begun: when; it tells one attempt at the job from another.
-        ended: whether the log has LAVA's last record. LAVA's verdict is not kept, because nothing is judged by it.
     """
 
     only_lines = True
 
-    schema: Literal["fleet-collected-1"]
+    schema: Literal["fleet-collected-2"]
     campaign: Word
     job: JobName
     machine: Word
     begun: Moment
-    log: Word
-    ended: bool
     boots: tuple[CollectedBoot, ...]
 
 

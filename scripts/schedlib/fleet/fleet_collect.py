@@ -8,8 +8,6 @@ that the gate sees them.
 
 from __future__ import annotations
 
-import filecmp
-import hashlib
 import json
 import re
 import shlex
@@ -148,13 +146,11 @@ def _collect(directory: Path, planned: Sequence[FleetJobs], machine: str, text: 
     document.write(
         record,
         CollectedJob(
-            schema="fleet-collected-1",
+            schema="fleet-collected-2",
             campaign=campaign,
             job=name,
             machine=machine,
             begun=log.begun,
-            log=hashlib.sha256(text.encode(errors="replace")).hexdigest(),
-            ended=log.ended,
             boots=tuple(boots),
         ),
     )
@@ -246,7 +242,7 @@ class _Boot:
         return "failed", lacking[0]
 
     def _write(self, machine: dict[str, str], target: Path) -> None:
-        """Write the directory of this boot, unless it is there already."""
+        """Write the directory of this boot, in the place of one that was collected before."""
         here, place = self.here, self.scratch / "boot"
         plan = new_plan(here.suite, here.plan.runs, here.plan.seed, machine)
         started = {found[1]: at for at, line in self.console if (found := _BEGUN.search(line))}
@@ -259,19 +255,9 @@ class _Boot:
             at = started.get(planned.name, self.console[0][0]).astimezone(UTC).replace(microsecond=0)
             measured = brought(here.todo[slot], slot, self.scratch / "disk", machine, self.why[slot])
             plan.keep(place, planned, replace(measured.run, started=at), measured.log)
-        _into_place(place, target)
-
-
-def _into_place(new: Path, place: Path) -> None:
-    """Move a directory to its place, unless the same one is there."""
-    if place.exists():
-        names = sorted(each.name for each in new.iterdir())
-        same, _, _ = filecmp.cmpfiles(new, place, names, shallow=False)
-        if sorted(same) == names == sorted(each.name for each in place.iterdir()):
-            return
-        shutil.rmtree(place)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    new.replace(place)
+        shutil.rmtree(target, ignore_errors=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        place.replace(target)
 
 
 def _collected(directory: Path) -> list[CollectedJob]:

@@ -20,7 +20,7 @@ from schedlib.fleet.campaign import NO_TOOL, FleetJob, FleetJobs, campaign_id, f
 from schedlib.fleet.fleet_options import FleetJobsOptions
 from schedlib.fleet.job_definition import Artefact, FleetDevice, definition, read_device, refuse_invalid, yaml_text
 from schedlib.formats import document
-from schedlib.gate.boot_order import GatePlan, blocks, image_version
+from schedlib.gate.boot_order import GatePlan, blocks, version_in
 from schedlib.gate.gate_options import PLAN_FILE
 from schedlib.guest.busybox_guest import busybox, scripts
 from schedlib.options import TreeOptions
@@ -128,6 +128,8 @@ def _boot_files(
     if device.arch == "arm64" and image[:2] == b"\x1f\x8b":
         image = gzip.decompress(image)
     wanted, found = plan.kernel(label).version, version_in(image)
+    if not found and (banner := re.search(rb"Linux version (\S+) \(", image)):
+        found = banner[1].decode(errors="replace")
     if found and found != wanted:
         raise SchedlineError(
             f"{path} is {found}, and the plan's {label} is {wanted}", "give the image of that kernel, or plan anew"
@@ -162,18 +164,6 @@ def unpacked(path: Path) -> tuple[bytes, bytes]:
     if not image:
         raise SchedlineError(f"{path} has no boot/vmlinuz", "schedline kernels --package tar makes such packages")
     return image, modules.getvalue() if there else b""
-
-
-def version_in(image: bytes) -> str:
-    """The version in an image, as `uname -r` will print it; empty if it does not tell."""
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(image)
-        file.flush()
-        try:
-            return image_version(Path(file.name))
-        except SchedlineError:
-            found = re.search(rb"Linux version (\S+) \(", image)
-            return found[1].decode(errors="replace") if found else ""
 
 
 def _ramdisk(device: FleetDevice, tree: TreeOptions, todo: Sequence[QueuedRun]) -> bytes:

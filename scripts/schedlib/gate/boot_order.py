@@ -215,12 +215,16 @@ def _kernel(named: NamedKernel, wanted: BootPlanOptions) -> BootedKernel:
 
 def image_version(image: Path) -> str:
     """The version in a bzImage, as `uname -r` will print it."""
-    content = image.read_bytes()[: 1 << 16]
-    place = 0x200 + int.from_bytes(content[0x20E:0x210], "little")
-    found = re.match(rb"(\S+) ", content[place : place + 200]) if content[0x202:0x206] == b"HdrS" else None
-    if not found:
+    if not (version := version_in(image.read_bytes())):
         raise SchedlineError(f"{image} does not say its version", "give VERSION:IMAGE, as uname -r prints it there")
-    return found.group(1).decode(errors="replace")
+    return version
+
+
+def version_in(image: bytes) -> str:
+    """The version in a bzImage; empty if it is none of x86."""
+    place = 0x200 + int.from_bytes(image[0x20E:0x210], "little")
+    found = re.match(rb"(\S+) ", image[place : place + 200]) if image[0x202:0x206] == b"HdrS" else None
+    return found[1].decode(errors="replace") if found else ""
 
 
 def _script(out: Path) -> str:
