@@ -101,7 +101,6 @@ def campaign_id(directory: Path) -> str:
 
 
 def jobs_file(directory: Path, device: str) -> Path:
-    """The file with the jobs for a kind of device."""
     return directory / "devices" / f"{device}.json"
 
 
@@ -111,7 +110,6 @@ def collected_file(directory: Path, job: str, machine: str, begun: datetime) -> 
 
 
 def all_jobs(directory: Path) -> list[FleetJobs]:
-    """The jobs for all kinds of devices."""
     again = "write the jobs anew in a new directory"
     paths = sorted((directory / "devices").glob("*.json"))
     found = [document.read(path, FleetJobs, again) for path in paths]

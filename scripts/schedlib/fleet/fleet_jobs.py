@@ -46,7 +46,6 @@ _CONSOLE = (5, 1)
 
 
 def write_jobs(wanted: FleetJobsOptions) -> Verdict:
-    """Write the jobs for one kind of device."""
     directory = wanted.plan.absolute()
     device = read_device(wanted.device)
     plan = document.read(directory / PLAN_FILE, GatePlan, "schedline gate plan --boot lava --help")

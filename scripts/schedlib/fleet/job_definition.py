@@ -123,7 +123,6 @@ class FleetDevice(Strict, frozen=True, kw_only=True):
 
 
 def read_device(path: Path) -> FleetDevice:
-    """Read a kind of device."""
     return read_toml(path, FleetDevice, stem="name")
 
 
@@ -224,7 +223,6 @@ def yaml_text(value: Mapping[str, Any], comment: Sequence[str] = ()) -> str:
 
 @cache
 def has_schema() -> bool:
-    """Whether this machine has the package."""
     return _PYTHON.exists() and run([_PYTHON, "-I", "-c", "import lava_common.schemas"]).returncode == 0
 
 

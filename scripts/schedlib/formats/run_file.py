@@ -257,7 +257,6 @@ class Run(Document, frozen=True, kw_only=True):
         return False
 
     def value(self, name: str) -> float | None:
-        """The value of a metric, or None if the run does not have it."""
         return next((metric.value for metric in self.metrics if metric.name == name), None)
 
     def why_absent(self, name: str) -> str | None:
@@ -329,7 +328,6 @@ def run_of(head: Head, reading: Reading) -> Run:
 
 
 def read_run(path: Path) -> Run:
-    """Read a run."""
     return document.read(path, Run, AGAIN)
 
 

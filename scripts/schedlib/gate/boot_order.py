@@ -86,7 +86,6 @@ class GatePlan(Document, frozen=True, kw_only=True):
         return tuple(label for block in self.blocks for label in block)
 
     def kernel(self, label: str) -> BootedKernel:
-        """A kernel by its label."""
         return next(kernel for kernel in self.kernels if kernel.label == label)
 
 
@@ -131,7 +130,6 @@ def _drawn(source: random.Random, labels: Sequence[str], boots: int) -> tuple[st
 
 
 def write_plan(wanted: BootPlanOptions) -> Verdict:
-    """Write the plan, the systemd unit and the shell script."""
     out = wanted.out.absolute()
     if (out / PLAN_FILE).exists():
         raise SchedlineError(f"{out} has a plan, and a plan is never changed", f"schedline gate plan {out} --status")
@@ -178,7 +176,6 @@ def write_plan(wanted: BootPlanOptions) -> Verdict:
 
 
 def plan_text(plan: GatePlan) -> str:
-    """The plan in words."""
     lines = [f"{kernel.label}: {kernel.version}" for kernel in plan.kernels]
     rows = f" (rows {', '.join(plan.only)})" if plan.only else ""
     lines.append(f"in each boot: suite {plan.suite}{rows}, runs of each row: {plan.runs}")

@@ -110,8 +110,6 @@ class PresentBoot:
 
 
 def present_boot() -> PresentBoot:
-    """This boot of this machine."""
-
     def ended(*words: str) -> int:
         return subprocess.run(words, check=False, stdin=subprocess.DEVNULL).returncode
 
@@ -135,7 +133,6 @@ def read_plan(directory: Path) -> GatePlan:
 
 
 def read_progress(directory: Path) -> GateProgress:
-    """How far the plan of a directory has come."""
     if not (directory / PROGRESS_FILE).exists():
         return GateProgress(schema="gate-progress-1", attempts=(), looks=(), ended="")
     return document.read(directory / PROGRESS_FILE, GateProgress, _AGAIN)
@@ -232,7 +229,6 @@ class _Campaign:
             self._end(f"the gate has its verdict after {boots} boots of each kernel")
 
     def go_on(self) -> Verdict:
-        """Boot the next kernel."""
         done = len(self.progress.done)
         if not self.progress.ended and done == len(self.plan.order):
             self._end("all boots are done")

@@ -49,7 +49,6 @@ class Figure:
     samples: int = 0
 
     def add(self, value: float, samples: int) -> None:
-        """Add a run."""
         self.values.append(value)
         self.samples += samples
 
@@ -112,11 +111,9 @@ class Side:
         return ", ".join(sorted(self.fingerprint.get("kernel", ()))) or "unknown kernel"
 
     def with_tool(self, tool: str) -> Side:
-        """The boots in which a tool ran."""
         return replace(self, boots=tuple(boot for boot in self.boots if tool in boot.runs))
 
     def first(self, boots: int) -> Side:
-        """The first boots."""
         return replace(self, boots=self.boots[:boots])
 
     def why_absent(self, key: Key) -> str | None:
@@ -177,7 +174,6 @@ class _Reader:
         self.tool_of: dict[str, str] = {}
 
     def add(self, path: str, run: Run) -> None:
-        """Add a run file."""
         tool = run.row
         if self.tool_of.setdefault(tool, run.tool) != run.tool:
             raise Refused(path, Run, f"{tool} is {run.tool} here and {self.tool_of[tool]} in earlier runs", AGAIN)

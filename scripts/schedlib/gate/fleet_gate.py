@@ -90,7 +90,6 @@ class FleetGateDocument(Document, frozen=True, kw_only=True):
 
 
 def compare_fleet(options: GateOptions) -> FleetGateDocument:
-    """Compare the kernels on all machines of a fleet."""
     started, gates = datetime.now(UTC), options.gates or "default"
     gate = load_gate(gates)
     machines = read_fleet(options.fleet, gates)
@@ -165,7 +164,6 @@ def last_look(
 
 
 def verdict_of(groups: Sequence[FleetGroup]) -> Verdict:
-    """The verdict of a metric on its groups."""
     return worst(group.verdict for group in groups if group.counts)
 
 

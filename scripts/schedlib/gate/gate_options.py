@@ -289,7 +289,6 @@ class BootPlanOptions:
 
 
 def read_svg(path: Path) -> bytes:
-    """Read a picture for the page."""
     try:
         content = read_regular(path, _LARGEST)
     except OSError as error:

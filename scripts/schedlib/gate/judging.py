@@ -71,7 +71,6 @@ class Sample:
         return min(len(side.boots) for side in self.sides)
 
     def first(self, boots: int) -> tuple[Side, Side]:
-        """The first boots of each kernel."""
         return self.sides[0].first(boots), self.sides[1].first(boots)
 
     def step(self, boots: int) -> float:
@@ -89,7 +88,6 @@ class Sample:
         return Limits(np.asarray(rule.budget * scale), np.asarray(rule.detect * scale), *flags)
 
     def evidence(self, boots: int) -> LookEvidence:
-        """The evidence of the first boots."""
         means = self.rule.method is not Method.RANK
         step = np.asarray(self.step(boots))
         return look_evidence(self.base[:boots], self.candidate[:boots], self.limits, step, means=means)

@@ -133,7 +133,6 @@ def least_p(boots: int, family: int) -> float:
 
 
 def load_gate(named: str) -> Gate:
-    """Read a gates file by its path or by its name in configs/gates."""
     path = gates_path(named)
     if not path.exists():
         known = (each.stem for each in GATES.glob("*.toml"))
