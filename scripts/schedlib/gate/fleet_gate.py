@@ -242,19 +242,16 @@ def _lines(document: FleetGateDocument) -> Iterator[str]:
 
 
 def regressing(metric: FleetMetric) -> str:
-    """On how many machines a metric regresses, and of which models they are; empty if it does not fail."""
+    """The models that regress, and on how many of their machines; empty if the metric does not fail."""
     failing = [group for group in metric.groups if group.verdict is Verdict.FAIL]
-    models = [group for group in failing if group.kind == "model"]
+    if models := [group for group in failing if group.kind == "model"]:
+        counts = (f"{_short(group.name)} ({group.over_budget} of its {group.machines} machines)" for group in models)
+        return f"over the budget: {'; '.join(counts)}"
     if not failing:
         return ""
-    machines = next(group.machines for group in metric.groups if group.kind == "all")
-    if not models:
-        return f"{failing[0].over_budget} of {machines} machines regress, and no model more than the others"
-    count = sum(group.over_budget for group in models)
-    if len(models) == sum(group.kind == "model" for group in metric.groups):
-        return f"{count} of {machines} machines regress, of every model"
-    names = "; ".join(f"{_short(group.name)} ({group.over_budget} of its {group.machines})" for group in models)
-    return f"{count} of {machines} machines regress: all of {names}"
+    several = any(group.kind == "model" for group in metric.groups)
+    said = f"over the budget: {failing[0].over_budget} of {failing[0].machines} machines"
+    return said + ", and no model alone is shown to regress" * several
 
 
 def _short(model: str) -> str:

@@ -108,8 +108,20 @@ def test_a_model_that_regresses_is_named(tmp_path: Path, capsys: pytest.CaptureF
     assert (code, row["verdict"]) == (1, "FAIL")
     assert names([each for each in row["groups"] if each["verdict"] == "FAIL" and each["kind"] == "model"]) == ["Gamma"]
     said = capsys.readouterr().out
-    assert "12 of 36 machines regress: all of x86_64 Gamma (12 of its 12)" in " ".join(said.split())
+    assert "FAIL over the budget: x86_64 Gamma (12 of its 12 machines)" in " ".join(said.split())
     assert all(len(line) <= 72 for line in said.splitlines())
+
+
+def test_a_model_that_regresses_on_some_machines_is_not_all_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It read "29 of 42 machines regress: all of Alpha (10 of its 14)", also if other models' machines did, too."""
+    fleet = write_fleet(tmp_path / "fleet", {"Alpha": (14, 0.05), "Beta": (12, 0.0)})
+    _, found = gate(fleet)
+    alpha = next(each for each in found["metrics"][0]["groups"] if "Alpha" in each["name"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert alpha["verdict"] == "FAIL" and alpha["over_budget"] < 14 and "all of" not in said
+    assert f"over the budget: x86_64 Alpha ({alpha['over_budget']} of its 14 machines)" in said
 
 
 def test_three_machines_of_a_model_are_enough_to_fail(tmp_path: Path) -> None:
