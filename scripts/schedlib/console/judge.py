@@ -150,6 +150,7 @@ def judge(
         known_races: selects the KCSAN reports of intended races, which are only remarks; called only if there are
             reports.
     """
+    log = log if b"\n" in log else log.replace(b"\r", b"\n")
     learned = framing(log)
     seen = _scan(log, learned)
     intended = known_races(seen.races) if known_races and seen.races else ()

@@ -116,7 +116,7 @@ _DESCRIBED = re.compile(r"([a-z][a-z0-9.-]*): ")
 _FAILED_REMARK = re.compile(r"(?:timeout|error)\b|exit=[1-9]", re.IGNORECASE)
 _ALMOST = re.compile(r"(?:not )?ok(?:\s|$)|K?TAP version|1\.\.\d")
 _SUBTEST = re.compile(r"# Subtest: (.*)$")
-_PROGRAM = re.compile(r"# selftests: ([^ :]+): (\S.*)$")
+_PROGRAM = re.compile(r"# selftests: (?!Totals:)([^ :]+): (\S.*)$")
 _COUNTS = re.compile(r"# (.{1,200}): pass:(\d{1,9}) fail:(\d{1,9}) skip:(\d{1,9}) total:(\d{1,9})$")
 _TOTALS = re.compile(
     r"# Totals: pass:(\d{1,9}) fail:(\d{1,9}) xfail:(\d{1,9}) xpass:(\d{1,9}) skip:(\d{1,9}) error:(\d{1,9})$"
@@ -135,6 +135,8 @@ _DIED = re.compile(
 _DIED_WORDS = re.compile(
     r"bort|fault|error|Illegal|exception|Kill|trap|Sanitizer|failed|smashing|terminated|FAILED|\(\): |double|dumped"
 )
+_PARAMETER = re.compile(r"# ([\w-]{1,200}): ((?:not )?ok \d.*)$", re.ASCII)
+"""The result of a parameter in kernels before 5.19."""
 _HINT = re.compile(r"# ([\w-]{1,200}): ")
 _FIRST = frozenset("onKT1B")
 
@@ -183,6 +185,7 @@ class Reader:
         self._here = Moment(0, None)
         self._line = LogLine(0, 0, None, "")
         self._hint = ""
+        self._parameters: list[Test] = []
         self._program: tuple[str, Moment, int] | None = None
         self._inside: Reader | None = None
         self._failed: LogLine | None = None  # the first failed expectation that is not accounted for yet
@@ -194,6 +197,11 @@ class Reader:
     def started(self) -> bool:
         """Whether there was any KTAP so far."""
         return bool(self._stack or self._streams)
+
+    @property
+    def headed(self) -> bool:
+        """Whether the KTAP so far began with a version line."""
+        return bool(self._streams or (self._stack and self._stack[0].header))
 
     def feed(self, line: LogLine) -> None:
         """Read one line."""
@@ -258,6 +266,10 @@ class Reader:
             self._counts.append((self._line.number, found[1], tuple(int(value) for value in found.groups()[1:])))
         elif found := _TOTALS.match(body):
             self._totals(top, tuple(int(value) for value in found.groups()))
+        elif len(self._stack) > 1 and (found := _PARAMETER.match(body)) and (result := _RESULT.match(found[2])):
+            here = Moment(self._line.end, self._line.stamp)
+            said = self._split(result[1] is None, int(result[2]), result[3] or "")
+            self._parameters.append(Test(*said, self._line.number, here, here, ()))
         elif "Planned tests != run tests" in body:
             self._flaw("other-totals", body)
         elif len(self._stack) == 1 and not self._inner and indent == 0:
@@ -336,6 +348,9 @@ class Reader:
                 self._flaw("empty-plan", f"{name!r} has no tests and is not skipped", name)
             if frame.name and frame.name != name:
                 self._flaw("name-mismatch", f"result of {name!r} after the subtests of {frame.name!r}", name)
+        if tests is None and self._parameters:
+            tests = tuple(self._parameters)
+        self._parameters.clear()
         top = self._frame_at(indent, moment, "result")
         if top.indent != indent:
             self._flaw("malformed", f"unexpected indentation: {self._line.text}")
@@ -431,7 +446,7 @@ class Reader:
         if self._program:
             running.append(self._program[0])
             self._unfinished(*self._program)
-        elif self._inside and self._inside.started:
+        elif self._inside and self._inside.headed:
             self._flaw("no-result", "output of a program without its result line")
         frame = self._stack.pop()
         self._check(frame)
@@ -540,10 +555,15 @@ class Reader:
     def _program_result(self, test: Test) -> Test:
         """The result of a program, with the tests that it printed as its subtests."""
         if self._program:
-            if self._program[0] != test.name:
+            if self._program[0].endswith(f": {test.name}"):
+                test = replace(test, name=self._program[0])
+            elif self._program[0] != test.name:
                 text = f"result of {test.name!r} after the start of {self._program[0]!r}"
                 self._flaw("name-mismatch", text, test.name)
             test = replace(test, began=self._program[1])
+        if self._inside and not (self._program or test.name.startswith(PROGRAM) or self._inside.headed):
+            # Remarks that begin with `ok 7` are no results of a program.
+            self._inside = Reader(inner=True)
         inner = self._take_inner(test.name)
         if test.status is Status.SKIP and test.name.startswith(PROGRAM):
             # The harness prints no reason. It is in the program's own plan or result, or else in its last line.

@@ -32,12 +32,13 @@ class LogLine(NamedTuple):
 
 _STAMP = r"\[ *(\d{1,9}\.\d{6})\](?:\[ *[TC]\d{1,9}\])? ?"
 # In this order: the host's clock (LAVA, GitHub, ts, syslog, journalctl), syslog's host and program, a level, dmesg -x,
-# then dmesg -T or the kernel's clock and caller.
+# then dmesg -T, dmesg -H or the kernel's clock and caller.
 _PREFIX = re.compile(
     r"(?:(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?|"
     r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?) (?:[\w.-]{1,64} kernel(?:\[\d+\])?: )?)?"
     rf"(?:<\d{{1,3}}>)?(?:[a-z]{{2,8}} {{0,3}}:[a-z]{{2,8}} {{0,3}}: )?"
-    rf"(?:\[[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d \d{{4}}\] ?|{_STAMP})?",
+    rf"(?:\[(?:[A-Z][a-z]{{2}} )?[A-Z][a-z]{{2}} ?[ \d]\d \d\d:\d\d(?::\d\d \d{{4}})?\] ?|"
+    rf"\[ *\+\d{{1,9}}\.\d{{6}}\] ?|{_STAMP})?",
     re.ASCII,
 )
 _STAMP_INSIDE = re.compile(r"(?<=.)" + _STAMP, re.ASCII)
@@ -80,7 +81,7 @@ def framing(log: bytes) -> Framing | None:
                 continue
             known = _PREFIX.match(text)
             # The output of a program of run_kselftest.sh begins with `# `.
-            own = re.sub(r"(?:# *)+$", "", text[known.end() if known else 0 : version.start()])
+            own = re.sub(rf"(?:{_STAMP})?(?:# *)*$", "", text[known.end() if known else 0 : version.start()])
             if own.strip():
                 learned = Framing(text[: known.end() if known else 0] + own, re.compile(_shape(own)))
             else:
@@ -110,8 +111,8 @@ def lines(log: bytes, learned: Framing | None = None) -> Iterator[LogLine]:
         cut = "" if raw.endswith(b"\n") else "end"
         text = _clean(raw[:LONGEST_LINE], dirty)
         first = text[:1]
-        if first == "-" and text.startswith('- {"dt": '):
-            text = _lava(text)
+        if first in ("-", "{", " ") and (record := _RECORD.match(text)):
+            text = _said(text[record.end() :])
             first = text[:1]
         stamp = None
         if unknown and (prefix := _PREFIX.match(text)) and (taken := unknown.match(text, prefix.end())):
@@ -158,21 +159,24 @@ def _pieces(line: LogLine) -> Iterator[LogLine]:
 
 
 _LAVA_DONE = "Job finished correctly"
-"""Represents the last message of LAVA's dispatcher: the job ran to its end, and no line of the target is lost."""
+"""The last message of LAVA's dispatcher: the job ran to its end, and no line of the target is lost."""
+_RECORD = re.compile(r'- (?=\{"dt": )|(?=\{"\w+" ?: ?.*"MESSAGE")| +(?="msg": ")')
 
 
-def _lava(text: str) -> str:
-    """The target's line in a record of LAVA's logs.yaml. Of the dispatcher's own messages only the last one is kept."""
+def _said(text: str) -> str:
+    """The message in a record of LAVA's logs.yaml, of journalctl -o json, or in its line of dmesg --json.
+
+    Of the messages of LAVA's dispatcher only the last one is kept.
+    """
     try:
-        record = json.loads(text[2:])
+        record = json.loads(text if text.startswith("{") else f"{{{text.rstrip(', ')}}}")
     except (ValueError, RecursionError):
         return text
-    if not isinstance(record, dict) or not isinstance(record.get("msg"), str):
+    said = record.get("MESSAGE", record.get("msg"))
+    if not isinstance(said, str) or ("dt" in record and record.get("lvl") != "target" and said != _LAVA_DONE):
         return ""
-    if record.get("lvl") == "target":
-        said = str(record["msg"]).encode(errors="replace").decode()  # JSON can hold half a surrogate pair
-        return said.rstrip("\r\n").replace("\n", " ")
-    return _LAVA_DONE if record["msg"] == "Job finished correctly" else ""
+    # JSON can hold half a surrogate pair.
+    return said.encode(errors="replace").decode().rstrip("\r\n").replace("\n", " ")
 
 
 class Sign(NamedTuple):
@@ -254,13 +258,13 @@ _WORDS = re.compile(
     r"to execute|pagetable|ge table|exception on|SError|stop the c|achine [Cc]heck|access err|CPU[ #]?\d+:? [fidwUmP]|"
     r"kernel bug|CSD|backward|probe hit|broadcast|invalidation|corrupted|seriously|invalid cap|conflict for|kmmio|swap|"
     r"Decompression|sysfs failed|overwritten|"
-    r"invoked oom|Out of mem|LAVA_SIG|Job failed|Process completed|with code|NMI: |not respond|\[#\d|dumped bec|"
-    r"run_tests\] Error"
+    r"invoked oom|Out of mem|LAVA_SIG|Job failed|Process completed|with code|EXIT_CODE|NMI: |not respond|\[#\d|"
+    r"dumped bec|run_tests\] Error"
 )
 _RUNNER_ERROR = re.compile(
     r"make(?:\[\d+\])?: \*\*\* .*run_tests\] Error \d|<LAVA_SIGNAL_TESTCASE .*RESULT=fail|"
     r"ERROR: Job failed: exit code \d|##\[error\]Process completed with exit code [1-9]|"
-    r"\S{1,60} exited with code [1-9]\d*$"
+    r"\S{1,60} exited with code [1-9]\d*$|Script done .*COMMAND_EXIT_CODE=\"[1-9]"
 )
 _ENDS = "Restarting system|System halted|Power down|Power off not available: System halted instead|machine restart"
 _LIFE = re.compile(

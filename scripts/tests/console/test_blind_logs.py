@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Sixty logs by somebody who had not read the reader: logs/blind/answers.tsv has the right answers.
+"""Logs in forms for which the reader was not written: logs/blind/answers.tsv has the right answers.
 
-To add one, put the log beside the others, and a row into the table. The first time seven came out wrong, none a false
-pass. What is still wrong is in WRONG.
+To add one, put the log beside the others, and a row into the table. Of the first sixty, by somebody who had not read
+the reader, seven came out wrong the first time, none a false pass; of the 38 after them seven, one a false pass. What
+is still wrong is in WRONG.
 """
 
 from __future__ import annotations
@@ -18,9 +19,7 @@ from schedlib.verdict import Verdict
 LOGS = Path(__file__).parents[1] / "logs/blind"
 ROWS = list(csv.DictReader((LOGS / "answers.tsv").open(), delimiter="\t"))
 WRONG = {
-    "25-remarks-like-results.log": "`# ok 7 retries are left` is read as a result inside of a program",
     "28-kunitpy-parsed.log": "the report of kunit.py is not read; the answer says where the raw log is",
-    "29-vng-bpf-style-subtests.log": "a remark that begins with `# selftests:` is read as the header of a program",
 }
 
 
@@ -33,5 +32,5 @@ def test_blind_log(row: dict[str, str]) -> None:
 
 def test_nothing_is_missing_and_no_wrong_answer_is_a_pass() -> None:
     assert {row["file"] for row in ROWS} == {path.name for path in LOGS.glob("*.log")}
-    assert len(ROWS) >= 60
+    assert len(ROWS) >= 98
     assert all(row["answer"] == "PASS" for row in ROWS if row["file"] in WRONG)
