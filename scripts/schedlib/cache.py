@@ -15,10 +15,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from schedlib.errors import SchedlineError
 from schedlib.paths import BUNDLE, PROJECT
@@ -118,13 +118,33 @@ def read_regular(path: Path | str, most: int) -> bytes:
 
     Raises OSError: it cannot be read, is no regular file, or has more bytes than `most`.
     """
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", str(path))
-        if status.st_size > most:
-            raise OSError(errno.EFBIG, f"it has {status.st_size} bytes, more than {most}", str(path))
-        return file.read(status.st_size)
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise OSError(errno.EFBIG, f"it has {size} bytes, more than {most}", str(path))
+        return file.read(size)
+
+
+def open_regular(path: Path | str) -> BinaryIO:
+    """Open a regular file for reading. Raises OSError: it cannot be opened, or is something else."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return file
+
+
+LARGEST_TEXT = 256 << 20
+"""Bytes of a log, a mail or a patch."""
+
+
+def read_text(name: Path | str) -> bytes:
+    """Read a file or a pipe to its end; `-` is standard input. Raises OSError: it is larger than LARGEST_TEXT."""
+    with nullcontext(sys.stdin.buffer) if str(name) == "-" else Path(name).open("rb") as file:
+        content = file.read(LARGEST_TEXT + 1)
+    if len(content) > LARGEST_TEXT:
+        raise OSError(errno.EFBIG, f"it has more than {LARGEST_TEXT} bytes", str(name))
+    return content
 
 
 def write_json(path: Path, value: Any) -> None:

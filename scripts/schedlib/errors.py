@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import re
+
+_OF_PYTHON = re.compile(r"invalid literal|could not convert|to unpack|isoformat|cannot convert|math domain")
+
 
 class SchedlineError(Exception):
     """Usage, environment, or a tree that cannot be tested.
@@ -16,6 +20,22 @@ class SchedlineError(Exception):
         super().__init__(f"{observed}\n  next: {next_step}")
         self.observed = observed
         self.next_step = next_step
+
+
+def in_words(error: Exception) -> str:
+    """What an exception that a document raised says about it. The words of Python itself are left out."""
+    if isinstance(error, UnicodeError):
+        return "it is not UTF-8 text"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, KeyError):
+        return f"it has no {error.args[0]!r}"
+    said = str(error)
+    if "integer string conversion" in said:
+        return "a number in it has too many digits"
+    # TypeError and the like say what Python did, not what is wrong.
+    ours = type(error).__module__ != "builtins" or (type(error) is ValueError and not _OF_PYTHON.search(said))
+    return said if ours and said else "a part of it is not as expected"
 
 
 class DoesNotBuild(SchedlineError):

@@ -25,7 +25,7 @@ from schedlib.cache import cache_path
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.options import VerbParser
-from schedlib.progress import printable, say
+from schedlib.progress import UNSAFE, say
 from schedlib.verdict import BISECT_SKIP, Verdict
 
 GROUPS = {
@@ -110,6 +110,8 @@ def _takes_stdout(arguments: argparse.Namespace) -> bool:
 class _Patient(io.TextIOWrapper):
     """A standard stream that discards output once it cannot be written any more.
 
+    No control character that a document or a guest has brought reaches the terminal.
+
     A reader that has gone (`| head -1`) is no failure: the verdict still counts. Any other error is kept in `failed`.
     """
 
@@ -117,7 +119,7 @@ class _Patient(io.TextIOWrapper):
 
     def write(self, text: str) -> int:
         try:
-            return super().write(text)
+            return super().write(text.translate(UNSAFE))
         except OSError as error:
             self._leave(error)
             return len(text)
@@ -183,7 +185,7 @@ def start(words: Sequence[str] | None = None) -> int:
             each.flush()
         if unheard or any(each.failed for each in streams):
             why = next((each.failed.strerror for each in streams if each.failed), "it is closed")
-            _say(f"schedline: standard output or error cannot be written: {why}\n  next: give the command another one")
+            say(f"schedline: standard output or error cannot be written: {why}\n  next: give the command another one")
             code = Verdict.ERROR.exit_code
     judged = (Verdict.PASS.exit_code, Verdict.FAIL.exit_code)
     return BISECT_SKIP if "--bisect" in words and code not in judged else code
@@ -195,26 +197,21 @@ def _guarded(words: Sequence[str]) -> int:
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0
     except SchedlineError as error:
-        _say(f"schedline: {error}")
+        say(f"schedline: {error}")
     except KeyboardInterrupt:
         say("schedline: interrupted; run the same command again to go on")
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        _say(f"schedline: {where}{error.strerror or error}\n  next: schedline doctor; df -h")
+        say(f"schedline: {where}{error.strerror or error}\n  next: schedline doctor; df -h")
         _keep_traceback(words)
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}:{last.lineno}"
-        _say(
+        say(
             f"schedline: a bug in schedline, so there is no verdict: {type(error).__name__} at {where}: {error}\n"
             f"  next: report it with {_keep_traceback(words)}, which has the command and the traceback"
         )
     return Verdict.ERROR.exit_code
-
-
-def _say(text: str) -> None:
-    """Print an error. It may name a file or repeat text of others, and no control character reaches the terminal."""
-    say(printable(text, "\n\t"))
 
 
 def _keep_traceback(words: Sequence[str]) -> Path:

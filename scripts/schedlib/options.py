@@ -217,6 +217,14 @@ def existing_path(text: str) -> Path:
     return path
 
 
+def existing_file(text: str) -> Path:
+    """An argparse type: a file that exists, and no pipe."""
+    path = existing_path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"{text} is no regular file")
+    return path
+
+
 def existing_directory(text: str) -> Path:
     """An argparse type: a directory that exists and is to be read."""
     path = existing_path(text)

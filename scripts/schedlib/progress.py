@@ -113,6 +113,12 @@ def _count(text: str, start: float, after: float, done: threading.Event) -> None
         _line.tick(text, time.monotonic() - start)
 
 
+UNSAFE = dict.fromkeys(
+    [*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd"
+)
+"""For str.translate(): what begins an escape sequence, or changes the direction of reading."""
+
+
 def printable(text: str, keep: str = "") -> str:
     """Replace the characters of a text that cannot be printed or that change the direction of reading.
 

@@ -8,6 +8,7 @@ which the head names them. scripts/c2c/tape.h has the format of a tape.
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
 import zlib
 from bisect import bisect_right
@@ -25,6 +26,7 @@ from schedlib.c2c.c2c_options import ALL, LINES
 from schedlib.c2c.kernel_map import KernelMap, Symbol
 from schedlib.c2c.objects import Located, Resolver, Watch
 from schedlib.c2c.raw import PAGE, Instance, Raw, Record, parse_raw
+from schedlib.cache import open_regular
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import (
@@ -37,15 +39,18 @@ from schedlib.formats.c2c_document import (
     TrafficParameters,
     TrafficResult,
     TrafficRow,
+    require_fingerprint,
 )
 from schedlib.formats.document import Document, Refused
-from schedlib.formats.strict import Moment, Positive, Strict, Word
+from schedlib.formats.strict import Moment, Positive, Strict, Word, repeated
 from schedlib.process import must
 
 _AROUND = 512
 """Bytes around a watched variable in which a neighbour on its lines may lie."""
 
 _PIECE, _LEVEL = 1 << 20, 6
+_MOST_PACKED = 500
+"""How many bytes of a tape one byte of a trace may hold; gzip can pack a thousand zeros into one."""
 _MAKE_AGAIN = "make the trace again: schedline c2c --trace FILE"
 
 
@@ -92,6 +97,14 @@ class TraceHead(Document, frozen=True, kw_only=True):
     data: tuple[Symbol, ...]
     watches: Annotated[tuple[Watch, ...], Meta(min_length=1)]
     guests: Annotated[tuple[TracedGuest, ...], Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        require_fingerprint(self.fingerprint)
+        if twice := repeated(str(guest.quantum) for guest in self.guests):
+            raise ValueError(f"the quantum {twice} appears twice")
+        keys = {watch.key for watch in self.watches}
+        if unknown := {each.key for guest in self.guests for each in guest.instances} - keys:
+            raise ValueError(f"no watch has the key {min(unknown)}")
 
 
 @dataclass(frozen=True)
@@ -291,8 +304,10 @@ def traced(path: Path, place: Path) -> Observed:
 def _read_trace(path: Path, place: Path) -> tuple[TraceHead, tuple[Path, ...]]:
     next_step = "schedline c2c --trace FILE writes one"
     try:
-        with gzip.open(path) as packed:
+        with open_regular(path) as raw, gzip.open(raw) as packed:
             head = document.parse(packed.readline(TraceHead.largest), TraceHead)
+            if sum(guest.length for guest in head.guests) > _MOST_PACKED * (os.fstat(raw.fileno()).st_size + _PIECE):
+                raise ValueError("its tapes would be far larger than the file")
             tapes = tuple(place / f"quantum-{guest.quantum}.tape" for guest in head.guests)
             for guest, tape in zip(head.guests, tapes, strict=True):
                 _copy(packed, tape, guest.length)
@@ -302,7 +317,9 @@ def _read_trace(path: Path, place: Path) -> tuple[TraceHead, tuple[Path, ...]]:
         raise Refused(path, TraceHead, "it is cut off", next_step) from error
     except OSError as error:
         raise Refused(path, TraceHead, error.strerror or str(error), next_step) from error
-    except (ValueError, zlib.error) as error:
+    except zlib.error as error:
+        raise Refused(path, TraceHead, "it is damaged", next_step) from error
+    except ValueError as error:
         raise Refused(path, TraceHead, str(error), next_step) from error
     return head, tapes
 

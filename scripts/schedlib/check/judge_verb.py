@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from schedlib.cache import write_atomic, write_json
+from schedlib.cache import read_text, write_atomic, write_json
 from schedlib.check.check_results import JudgedBoot, by_reason, check_document, junit_suites, problem_text, skips
 from schedlib.console.expected import load_expected
 from schedlib.console.judge import OPEN_END, Judgement, TestOutcome, TestResult, judge
@@ -117,13 +116,10 @@ def _known_races(reports: Sequence[RaceReport]) -> Sequence[tuple[RaceReport, st
 
 
 def _content(log: str) -> bytes:
-    if log == "-":
-        content = sys.stdin.buffer.read()
-    else:
-        try:
-            content = Path(log).read_bytes()
-        except OSError as error:
-            raise SchedlineError(f"the log {log} cannot be read: {error.strerror}", "name a console log") from error
+    try:
+        content = read_text(log)
+    except OSError as error:
+        raise SchedlineError(f"the log {log} cannot be read: {error.strerror}", "name a console log") from error
     if not content:
         raise SchedlineError(f"the log {log} is empty: there is nothing to judge", "save the whole console output")
     return content

@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from schedlib.errors import SchedlineError
+from schedlib.cache import read_text
+from schedlib.errors import SchedlineError, in_words
 from schedlib.names import change_ids
 from schedlib.paths import KUNIT, PROJECT, SELFTESTS
 
+_LONGEST = 1000
+"""Characters of a line."""
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _WORD = re.compile(r"\s+(classes|needs|was)=(\S*)$")
 _TEST = re.compile(r"\w[\w-]*(:\S+)+")
@@ -57,19 +60,19 @@ def load_expected(path: Path, cpu_class: int | None, changes: Collection[str] | 
 
 def _listed(path: Path) -> Iterator[Listed]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        said = error.strerror if isinstance(error, OSError) else in_words(error)
         raise SchedlineError(f"the list of tests {path} cannot be read: {said}", "name another file") from error
     seen: set[str] = set()
     for number, raw in enumerate(text.splitlines(), 1):
-        line = _COMMENT.sub("", raw).strip()
+        line = raw if len(raw) > _LONGEST else _COMMENT.sub("", raw).strip()
         if not line:
             continue
-        row = _read_line(line)
+        row = _read_line(line) if len(line) <= _LONGEST else None
         if row is None:
             what = "`name  classes=8,64 needs=ID was=SUITE:CASE`"
-            raise SchedlineError(f"{path}:{number}: {line!r} is no {what}", "correct the line")
+            raise SchedlineError(f"{path}:{number}: {line[:_LONGEST]!r} is no {what}", "correct the line")
         for name in (row.name, *row.was):
             if name in seen:
                 raise SchedlineError(f"{path}:{number}: {name} is listed twice", "remove one of the lines")
@@ -87,8 +90,9 @@ def _read_line(line: str) -> Listed | None:
         name = name[: match.start()]
     classes = words["classes"].split(",") if "classes" in words else []
     was = tuple(words["was"].split(",")) if "was" in words else ()
-    right = all(value.isascii() and value.isdigit() for value in classes) and all(map(_TEST.fullmatch, was))
-    if _WORD.match(f" {name}") or not right or words.get("needs") == "":
+    right = all(value.isascii() and value.isdigit() and len(value) < 8 for value in classes)
+    right = right and all(map(_TEST.fullmatch, was))
+    if _WORD.match(f" {name}") or not right or words.get("needs") == "" or not name.isprintable():
         return None
     return Listed(name, tuple(map(int, classes)), words.get("needs", ""), was)
 

@@ -10,9 +10,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.document import Document
+from schedlib.formats.document import LARGEST, Document
 from schedlib.formats.strict import Count, Moment, Positive, Strict, Word
 from schedlib.gate.boot_order import GatePlan, Label
 from schedlib.gate.gate_options import PLAN_FILE
@@ -97,7 +98,7 @@ class CollectedJob(Document, frozen=True, kw_only=True):
 
 def campaign_id(directory: Path) -> str:
     """A short name of the plan."""
-    return hashlib.sha256((directory / PLAN_FILE).read_bytes()).hexdigest()[:12]
+    return hashlib.sha256(read_regular(directory / PLAN_FILE, LARGEST)).hexdigest()[:12]
 
 
 def jobs_file(directory: Path, device: str) -> Path:

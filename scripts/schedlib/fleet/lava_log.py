@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator
@@ -57,25 +58,27 @@ class LavaLog:
 _DEEPEST = 1000
 """A record has few levels; with 100,000 of them libyaml overflows its stack."""
 _OPENING = re.compile(r"[\[{]|[-?:] ")
-_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^']|'')*'")
 
 
 def records(text: str) -> Iterator[LavaRecord]:
     """All records of a log that are whole. The last line of a log that was cut off is none."""
     for line in text.split("\n"):
-        if len(line) > _DEEPEST and len(_OPENING.findall(_QUOTED.sub("", line))) > _DEEPEST:
-            continue
         try:
-            # This loader makes tables, lists and texts, and nothing else: S506 does not know it.
-            found = yaml.load(line.removeprefix("- "), Loader=yaml.CBaseLoader)  # noqa: S506
-        except (yaml.YAMLError, ValueError, RecursionError):
-            continue
-        if isinstance(found, dict) and isinstance(found.get("dt"), str) and isinstance(found.get("msg"), str | dict):
-            try:
+            found = _loaded(line.removeprefix("- "))
+            if isinstance(found, dict) and isinstance(found.get("dt"), str) and isinstance(found["msg"], str | dict):
                 at = datetime.fromisoformat(found["dt"])
-            except ValueError:
-                continue
-            yield LavaRecord(at if at.tzinfo else at.replace(tzinfo=UTC), _text(found, "lvl"), found["msg"])
+                at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+                yield LavaRecord(at, _text(found, "lvl"), found["msg"])
+        except (yaml.YAMLError, ValueError, KeyError, RecursionError, OverflowError):
+            continue
+
+
+def _loaded(record: str) -> object:
+    """The tables, lists and texts of a record. With many brackets, which a text may hold, it has to be JSON."""
+    if len(record) > _DEEPEST and len(_OPENING.findall(record)) > _DEEPEST:
+        return json.loads(record)
+    # This loader makes tables, lists and texts, and nothing else: S506 does not know it.
+    return yaml.load(record, Loader=yaml.CBaseLoader)  # noqa: S506
 
 
 _START = re.compile(r"start: (\d+) ([a-z0-9-]+) ")

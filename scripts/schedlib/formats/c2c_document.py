@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -318,9 +318,14 @@ class TrafficResult(Document, frozen=True, kw_only=True):
         return self.quanta[len(self.quanta) // 2]
 
     def __post_init__(self) -> None:
-        for name in ("build_id", "emulator", "plugin"):
-            if name not in self.fingerprint:
-                raise ValueError(f"its fingerprint lacks {name}")
+        require_fingerprint(self.fingerprint)
+
+
+def require_fingerprint(found: Mapping[str, str]) -> None:
+    """Refuse, with a ValueError, counts that do not tell what they were counted on."""
+    for name in ("build_id", "emulator", "plugin"):
+        if name not in found:
+            raise ValueError(f"its fingerprint lacks {name}")
 
 
 def read_result(path: Path) -> TrafficResult:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar, get_args, get_ori
 import msgspec
 
 from schedlib.cache import read_regular
-from schedlib.errors import SchedlineError
+from schedlib.errors import SchedlineError, in_words
 from schedlib.formats.strict import Wrong
 
 T = TypeVar("T")
@@ -25,6 +25,15 @@ Place = tuple[str | int, ...]
 
 _MOST = 1 << 20
 """Maximum size of a data file, in bytes."""
+
+_DEEPEST = 50
+"""A key has few dots. tomllib needs time and memory in the square of their number."""
+
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++\s*+\.\s*+){{{_DEEPEST}}}")
+_TOKEN = re.compile(
+    r'"""(?:\\.|[^\\])*?(?:"{3,5}|\Z)|"(?:\\.|[^"\\\n])*+"?|' r"'''.*?(?:'{3,5}|\Z)|'[^'\n]*+'?|#[^\n]*|[\[\]{}\n]",
+    re.S,
+)
 
 _KINDS = {
     "str": "text",
@@ -48,11 +57,13 @@ def read_toml(path: Path, kind: type[T], *, stem: str = "", keys: str = "", belo
     """
     try:
         text = read_regular(path, _MOST).decode()
+        if _LONG_KEY.search(_TOKEN.sub(lambda token: "x" if token[0][0] in "\"'#" else token[0], text)):
+            raise RecursionError
         content: dict[str, Any] = tomllib.loads(text)
     except OSError as error:
         raise SchedlineError(f"{path} cannot be read: {error.strerror}", f"ls -l {path}") from error
     except (ValueError, RecursionError) as error:
-        raise SchedlineError(f"{path} is no TOML: {error}", f"correct {path}") from error
+        raise SchedlineError(f"{path} is no TOML: {in_words(error)}", f"correct {path}") from error
     tables: list[Place] = [(name,) for name in below if name in content] or [()]
     for place in tables if keys else []:
         for key, row in _tables(_at(content, place)):
@@ -79,21 +90,17 @@ def refuse(path: Path, place: Place, observed: str, next_step: str) -> NoReturn:
 
 def line_of(text: str, place: Place) -> int:
     """The line, from 1, of a key or of its table's header; for a missing key, the line where its table begins."""
-    lines = text.split("\n")
-
-    def begun(count: int) -> bool:
-        """Whether the key is in the first `count` lines, or in these and the rest of a value that begins in them."""
-        for end in range(count, len(lines)):
-            try:
-                return _has(tomllib.loads("\n".join(lines[:end]) + "\n"), place)
-            except tomllib.TOMLDecodeError:
-                continue
-        return True
-
     whole = tomllib.loads(text)
     while not _has(whole, place):
         place = place[:-1]
-    return bisect_left(range(len(lines)), True, key=begun) if place else 1
+    depth, begins, lines = 0, [0], [1]
+    for token in _TOKEN.finditer(text):
+        depth += (token[0] in "[{") - (token[0] in "]}")
+        if token[0] == "\n" and not depth:
+            begins.append(token.end())
+            lines.append(text.count("\n", begins[-2], begins[-1]) + lines[-1])
+    ends = [*begins[1:], len(text)]
+    return lines[bisect_left(ends, True, key=lambda end: _has(tomllib.loads(text[:end]), place))] if place else 1
 
 
 def _has(content: Any, place: Place) -> bool:

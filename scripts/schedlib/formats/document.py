@@ -13,8 +13,8 @@ from typing import Any, ClassVar, TypeVar, get_args
 import msgspec
 
 from schedlib.cache import read_regular, write_atomic
-from schedlib.errors import SchedlineError
-from schedlib.formats.strict import Strict
+from schedlib.errors import SchedlineError, in_words
+from schedlib.formats.strict import Strict, repeated
 from schedlib.progress import printable
 
 T = TypeVar("T", bound="Document")
@@ -83,7 +83,7 @@ def parse(content: bytes, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         raise ValueError(_words(error, content, kind)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"it is no whole JSON document (cut off?): {error}") from error
+        raise ValueError(f"it is no whole JSON document (cut off?): {in_words(error)}") from error
     # Check each string only if necessary, because that takes longer than all the rest. Without escapes the content and
     # the re-encoded document have the same number of quotes, unless a key is there twice: the decoder keeps only one.
     plain = b"\\" not in content and b"\x7f" not in content
@@ -150,8 +150,7 @@ def keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object as a dict. Raises ValueError: a key appears twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)} appears twice")
+        raise ValueError(f"{repeated(name for name, _ in pairs)} appears twice")
     return found
 
 

@@ -20,7 +20,7 @@ from msgspec import UNSET, Meta, UnsetType
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document, Refused
-from schedlib.formats.strict import METRIC, Amount, Count, Moment, Number, Positive, Strict, Whole, Word
+from schedlib.formats.strict import METRIC, Amount, Count, Moment, Number, Positive, Strict, Whole, Word, repeated
 from schedlib.progress import printable
 
 Direction = Literal["lower", "higher", "neither"]
@@ -201,9 +201,8 @@ class Run(Document, frozen=True, kw_only=True):
             raise ValueError(f"its fingerprint lacks {min(_KNOWN - self.fingerprint.keys())}")
         if not self.fingerprint["boot_id"]:
             raise ValueError("its fingerprint has no boot_id, and the unit of a comparison is a boot")
-        names = [metric.name for metric in self.metrics]
-        if len(set(names)) < len(names):
-            raise ValueError(f"the metric {next(name for name in names if names.count(name) > 1)} appears twice")
+        if twice := repeated(metric.name for metric in self.metrics):
+            raise ValueError(f"the metric {twice} appears twice")
         below = next((metric.name for metric in self.metrics if metric.value < 0), None)
         if below and self.tool != DIFFERENCES:
             raise ValueError(f"the metric {below} is below 0")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated
 
@@ -45,6 +46,12 @@ class Wrong(ValueError):
     def __init__(self, observed: str, next_step: str) -> None:
         super().__init__(observed)
         self.next_step = next_step
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """The first name that was there before; None if all are different."""
+    seen: set[str] = set()
+    return next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
 
 
 def check_patterns(*patterns: str) -> None:

@@ -19,7 +19,7 @@ from typing import Literal
 import msgspec
 
 from schedlib.cache import read_regular, write_atomic
-from schedlib.errors import SchedlineError
+from schedlib.errors import SchedlineError, in_words
 from schedlib.formats import document
 from schedlib.formats.document import LARGEST
 from schedlib.formats.run_file import BY_FILE_TIME, BY_START, NOT_RECORDED, Head, Run, run_of
@@ -194,15 +194,7 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
         told = [replace(each, tool=each.tool + size) for each in kind.read(file)]
         return _Found(name, content, when, kind, told)
     except _UNREADABLE as error:
-        why = str(error) if isinstance(error, Unreadable) else _told(error)
-        return _Unread("failed", f"it looks like {kind.name}, but: {why[:200]}")
-
-
-def _told(error: Exception) -> str:
-    """An error of Python in words of the file."""
-    if isinstance(error, KeyError):
-        return f"it has no {error.args[0]!r}"
-    return "a part of it is not what this tool writes"
+        return _Unread("failed", f"it looks like {kind.name}, but: {in_words(error)[:200]}")
 
 
 def _runs(found: Sequence[_Found], unit: Unit, failed: list[str]) -> list[tuple[str, Run]]:
@@ -237,7 +229,7 @@ def _runs(found: Sequence[_Found], unit: Unit, failed: list[str]) -> list[tuple[
                 raise Unreadable(run.reason)
             runs.append((file.name, document.parse(msgspec.json.encode(run), Run)))
         except _UNREADABLE as error:
-            failed.append(f"{file.name}: {error}")
+            failed.append(f"{file.name}: {in_words(error)}")
     return runs
 
 

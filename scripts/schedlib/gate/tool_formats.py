@@ -422,11 +422,8 @@ def _csv(file: ResultFile) -> Sequence[ForeignRun]:
 
 
 def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    """Whether it is a plain number. Python also takes `1_000`, digits of other scripts, and nan."""
+    return bool(re.fullmatch(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?\s*", text, re.ASCII))
 
 
 FOREIGN_FORMATS = (

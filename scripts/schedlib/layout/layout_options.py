@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from schedlib.cache import read_text
 from schedlib.names import (
     arch_names,
     change_ids,
@@ -26,6 +26,7 @@ from schedlib.options import (
     CHANGES,
     ChangeOptions,
     TreeOptions,
+    existing_file,
     existing_path,
     flag,
     new_file,
@@ -139,7 +140,7 @@ def patch_text(text: str) -> bytes:
     from schedlib.layout.patch_text import diff_of
 
     try:
-        return diff_of(sys.stdin.buffer.read() if text == "-" else existing_path(text).read_bytes())
+        return diff_of(read_text(text if text == "-" else existing_path(text)))
     except OSError as error:
         raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from error
 
@@ -183,7 +184,7 @@ class LayoutOptions:
     changes: ChangeOptions = field(default_factory=ChangeOptions)
     columns: ColumnOptions = field(default_factory=ColumnOptions)
     vmlinux: Path | None = option(
-        "--vmlinux FILE", "a vmlinux with DWARF or BTF, of any machine", existing_path, group="built"
+        "--vmlinux FILE", "a vmlinux with DWARF or BTF, of any machine", existing_file, group="built"
     )
     running: bool = option(
         "--running", "this machine's kernel, by its BTF", default=False, action="store_true", group="built"
@@ -363,7 +364,7 @@ class StatusOptions:
     """
 
     tree: TreeOptions = field(default_factory=TreeOptions)
-    vmlinux: Path | None = option("--vmlinux FILE", "a kernel with DWARF or BTF", existing_path, group="built")
+    vmlinux: Path | None = option("--vmlinux FILE", "a kernel with DWARF or BTF", existing_file, group="built")
     running: bool = option("--running", "this machine's kernel", default=False, action="store_true", group="built")
     apply: bool = flag("--apply", "say how the carried changes apply")
     changes: ChangeOptions = field(default_factory=ChangeOptions)

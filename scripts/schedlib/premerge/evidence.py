@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from schedlib import TOOL
-from schedlib.cache import write_atomic
+from schedlib.cache import read_text, write_atomic
 from schedlib.check.check_results import JudgedBoot, skips
 from schedlib.console.judge import TestOutcome
 from schedlib.contracts.contract_rules import Rules, our_rules
@@ -29,6 +29,7 @@ from schedlib.premerge import record
 from schedlib.premerge.parts import Booted, blame, compared, said_by
 from schedlib.premerge.premerge_options import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, EvidenceOptions, require_premerge
 from schedlib.progress import printable
+from schedlib.tree.debian import sha256_of
 from schedlib.tree.source import Presence
 from schedlib.verdict import Verdict, worst
 
@@ -49,7 +50,9 @@ def _evidence(directory: Path) -> tuple[Verdict, str, tuple[str, ...]]:
     require_premerge(directory)
     rules = our_rules()
     file = directory / SERIES
-    series = document.read(file, PremergeDocument, "make it again: schedline premerge") if file.exists() else None
+    series = (
+        document.read(file, PremergeDocument, "make it again: schedline premerge") if os.path.lexists(file) else None
+    )
     head, again = ["no series: runs alone"], []
     if series:
         head = wrapped(f"base-commit: {series.base}")
@@ -202,7 +205,7 @@ def _data(directory: Path) -> str:
     ]
     digest = hashlib.sha256()
     for file in files:
-        content = hashlib.sha256(file.read_bytes()).hexdigest()
+        content = sha256_of(file)
         digest.update(f"{content} {file.relative_to(directory)}\n".encode(errors="surrogateescape"))
     return f"data: {len(files)} files, sha256 {digest.hexdigest()[:32]}"
 
@@ -240,7 +243,7 @@ def verify(file: Path, directory: Path) -> Verdict:
     Raises SchedlineError: the data are damaged, or the file contains no such text.
     """
     try:
-        content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        content = read_text(file)
     except OSError as error:
         raise SchedlineError(f"{file}: {error.strerror}", "name the text, or a mail that has it") from error
     said = block_in(content.decode(errors="replace"))

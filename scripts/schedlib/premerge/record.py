@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from schedlib.cache import read_regular
 from schedlib.check.check_boots import CheckPlan
 from schedlib.check.check_results import JudgedBoot
 from schedlib.console.expected import expected_tests
@@ -21,7 +23,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document, Refused
 from schedlib.formats.strict import Count, Positive, Strict, Word
-from schedlib.guest.boot import Ending, GuestRun
+from schedlib.guest.boot import LOG_LIMIT, Ending, GuestRun
 from schedlib.layout.members import Member, Structure
 from schedlib.layout.rule_judge import Layout, from_tables
 from schedlib.layout.tables import Compiled
@@ -118,7 +120,7 @@ def write_layouts(out: Path, pairs: Mapping[str, Pair | None]) -> None:
 
 def read_layouts(out: Path) -> dict[str, Pair | None] | None:
     """The layouts of each column; None if the layout part did not run. Raises SchedlineError: the file is damaged."""
-    if not (out / LAYOUTS).exists():
+    if not os.path.lexists(out / LAYOUTS):
         return None
     columns = document.read(out / LAYOUTS, OffsetsDocument, _AGAIN).columns
     for name, pair in columns.items():
@@ -147,14 +149,14 @@ def read_guests(place: Path) -> tuple[GuestsDocument, tuple[JudgedBoot, ...]] | 
 
     Raises SchedlineError: the record is damaged, or a console is missing.
     """
-    if not (place / GUESTS).exists():
+    if not os.path.lexists(place / GUESTS):
         return None
     record = document.read(place / GUESTS, GuestsDocument, _AGAIN)
     boots: list[JudgedBoot] = []
     for row in record.guests:
         log, ending = place / f"{row.name}.log", Ending(row.ending)
         try:
-            console = log.read_bytes()
+            console = read_regular(log, LOG_LIMIT)
         except OSError as error:
             raise SchedlineError(f"{log}, which {GUESTS} names, cannot be read: {error.strerror}", _AGAIN) from error
         expected = expected_tests(row.cpus, None, list(record.left_out))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import shlex
 import shutil
@@ -219,11 +220,17 @@ def _script(argv: Sequence[str]) -> str:
     return f"#!/bin/sh\nexec {shlex.join(argv)}\n"
 
 
+_ENDING = re.compile(r"\s*(\S+)\s+(\d{1,9}(?:\.\d{1,9})?)\s+(\d{1,9}(?:\.\d{1,9})?)(?:\s+(\d{1,3}))?\s*", re.ASCII)
+
+
 def _finished(place: Path, limit: float) -> tuple[str, float, Finished]:
     """How a run ended, as guest_runs.sh has written it: its start by both clocks, and how its process ended."""
-    started, before, after, *status = (place / "ending").read_text().split()
+    found = _ENDING.fullmatch(said_in(place / "ending"))
+    if not found:
+        raise ValueError("it is no ending")
+    started, before, after, status = found.groups()
     seconds = float(after) - float(before)
-    code = int(status[0]) if status else None
+    code = int(status) if status else None
     late = code == _KILLED and seconds >= limit - 1
     # A shell reports death by a signal as 128 plus its number. Larger ones, such as 255, are a program's exit status.
     ended = None if late else 128 - code if code and 128 < code < 128 + 65 else code
@@ -248,9 +255,13 @@ def brought(run: QueuedRun, slot: int, disk: Path, fingerprint: Mapping[str, str
     with tempfile.TemporaryDirectory(dir=disk.parent) as name:
         place = Path(name)
         why = why or bring_home(disk, slot, place)
+        unknown = head_of(run.row, fingerprint, "1970-01-01T00:00:00Z", 0)
         if why or not (place / "ending").exists():
-            head = head_of(run.row, fingerprint, "1970-01-01T00:00:00Z", 0)
-            return Measured(run_of(head, Reading(error=why or "it did not end in the guest")), "")
-        started, uptime, finished = _finished(place, time_limit(run.row))
-        head = head_of(run.row, fingerprint, started, uptime)
+            return Measured(run_of(unknown, Reading(error=why or "it did not end in the guest")), "")
+        try:
+            started, uptime, finished = _finished(place, time_limit(run.row))
+            head = head_of(run.row, fingerprint, started, uptime)
+            run_of(head, Reading())
+        except ValueError:
+            return Measured(run_of(unknown, Reading(error="the guest wrote no valid ending")), "")
         return read_run(run.row, head, command(run.row, OWN), finished, place)

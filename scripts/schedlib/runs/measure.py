@@ -17,6 +17,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from schedlib.errors import in_words
 from schedlib.formats import run_file
 from schedlib.formats.document import Refused
 from schedlib.formats.run_file import Head, Noise, Reading, Run, RunProcess, run_of
@@ -101,7 +102,7 @@ def read_output(tool: Tool, output: Output) -> Reading:
     except Unreadable as error:
         return Reading(error=str(error))
     except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError) as error:
-        return Reading(error=f"its output is not as expected: {type(error).__name__}: {error}")
+        return Reading(error=f"its output is not as expected: {in_words(error)}")
 
 
 def skipped(head: Head, row: WorkloadRow, why: str, missing: bool) -> Measured:
