@@ -361,7 +361,7 @@ def _signs(seen: _Log, named: Sequence[TestResult], listed: bool) -> Iterator[Pr
             # If there is a list of tests, the list decides whether KUnit had to run.
             meant = listed and each.kind == "disabled"
             yield Problem("kunit", each.line, each.text, Verdict.PASS if meant else Verdict.FAIL)
-        elif each.kind == "runner-error":
+        elif each.kind == "runner-error" or (each.kind == "exit" and each.line > seen.report.last_line):
             yield Problem("runner", each.line, each.text, Verdict.INCONCLUSIVE)
     if seen.back and not seen.restarted:
         text = "the kernel's clock goes back: this is more than one boot, or lines are missing"

@@ -265,7 +265,10 @@ class Reader:
         if found := _COUNTS.match(body):
             self._counts.append((self._line.number, found[1], tuple(int(value) for value in found.groups()[1:])))
         elif found := _TOTALS.match(body):
-            self._totals(top, tuple(int(value) for value in found.groups()))
+            passed, failed, xfail, xpass, skipped, error = map(int, found.groups())
+            counts = (passed + xfail + xpass, failed + error, skipped)
+            self._compare(self._line.number, "Totals", (*counts, sum(counts)), top.tests)
+            top.totals = True
         elif len(self._stack) > 1 and (found := _PARAMETER.match(body)) and (result := _RESULT.match(found[2])):
             here = Moment(self._line.end, self._line.stamp)
             said = self._split(result[1] is None, int(result[2]), result[3] or "")
@@ -485,7 +488,7 @@ class Reader:
         inside = test.tests or ()
         for line, name, counts in self._counts:
             if name in (test.name, "Totals"):
-                self._compare(line, name, counts, list(test.leaves()) if name == "Totals" else inside or (test,))
+                self._compare(line, name, counts, test.leaves() if name == "Totals" else inside or (test,))
         self._counts.clear()
         if test.tests is None:
             return test
@@ -503,24 +506,13 @@ class Reader:
         return test
 
     def _compare(self, line: int, name: str, counts: tuple[int, ...], tests: Iterable[Test]) -> None:
-        found = [each.status for each in tests]
+        found = [each.status for each in tests if each.status is not Status.NONE]
         failed, skipped = found.count(Status.NOT_OK), found.count(Status.SKIP)
         seen = (len(found) - failed - skipped, failed, skipped, len(found))
         if seen != counts:
             said = "pass:{} fail:{} skip:{} total:{}"
             text = f"{name}: log says {said.format(*counts)}, found {said.format(*seen)}"
             self._flaws.append(Flaw("bad-totals" if counts[1] > failed else "other-totals", line, text, name))
-
-    def _totals(self, frame: _Frame, counts: tuple[int, ...]) -> None:
-        frame.totals = True
-        found = [each.status for each in frame.tests]
-        said = (counts[0] + counts[2] + counts[3], counts[1] + counts[5], counts[4])
-        passed = found.count(Status.OK) + found.count(Status.XFAIL)
-        seen = (passed, found.count(Status.NOT_OK), found.count(Status.SKIP))
-        if said != seen:
-            text = "{} passed, {} failed, {} skipped"
-            kind = "bad-totals" if said[1] > seen[1] else "other-totals"
-            self._flaw(kind, f"the log says {text.format(*said)}; its results say {text.format(*seen)}")
 
     # kselftest programs.
 

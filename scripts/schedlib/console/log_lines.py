@@ -160,11 +160,11 @@ def _pieces(line: LogLine) -> Iterator[LogLine]:
 
 _LAVA_DONE = "Job finished correctly"
 """The last message of LAVA's dispatcher: the job ran to its end, and no line of the target is lost."""
-_RECORD = re.compile(r'- (?=\{"dt": )|(?=\{"\w+" ?: ?.*"MESSAGE")| +(?="msg": ")')
+_RECORD = re.compile(r'- (?=\{"dt": )|(?=\{"\w+" ?: ?.*"(?:MESSAGE|stream)")| +(?="msg": ")')
 
 
 def _said(text: str) -> str:
-    """The message in a record of LAVA's logs.yaml, of journalctl -o json, or in its line of dmesg --json.
+    """The message in a record of LAVA's logs.yaml, journalctl -o json or Docker, or in its line of dmesg --json.
 
     Of the messages of LAVA's dispatcher only the last one is kept.
     """
@@ -172,7 +172,7 @@ def _said(text: str) -> str:
         record = json.loads(text if text.startswith("{") else f"{{{text.rstrip(', ')}}}")
     except (ValueError, RecursionError):
         return text
-    said = record.get("MESSAGE", record.get("msg"))
+    said = next((record[key] for key in ("MESSAGE", "msg", "log") if key in record), None)
     if not isinstance(said, str) or ("dt" in record and record.get("lvl") != "target" and said != _LAVA_DONE):
         return ""
     # JSON can hold half a surrogate pair.
@@ -232,7 +232,7 @@ _USER_FAULT = re.compile(
 # Kernel reports in a line whose beginning is not understood.
 _INSIDE = re.compile(
     r"[\]:|>)] *(?:Kernel panic - not syncing|BUG: (?:K[A-Z]+: |kernel NULL|unable to handle|scheduling while|"
-    r"sleeping function|soft lockup|spinlock|workqueue lockup)|INFO: task \S+ blocked for more|"
+    r"sleeping function|soft lockup|spinlock|workqueue lockup)|INFO: task \S+ .{0,40}blocked |"
     r"INFO: rcu\w* .*detected|WARNING: (?:CPU: \d+ PID: \d+ at|\S+:\d+ at \S+\+0x|possible circular)|"
     r"-----\[ cut here|Oops: |UBSAN: |Unable to handle kernel |general protection fault)"
 )
@@ -258,13 +258,16 @@ _WORDS = re.compile(
     r"to execute|pagetable|ge table|exception on|SError|stop the c|achine [Cc]heck|access err|CPU[ #]?\d+:? [fidwUmP]|"
     r"kernel bug|CSD|backward|probe hit|broadcast|invalidation|corrupted|seriously|invalid cap|conflict for|kmmio|swap|"
     r"Decompression|sysfs failed|overwritten|"
-    r"invoked oom|Out of mem|LAVA_SIG|Job failed|Process completed|with code|EXIT_CODE|NMI: |not respond|\[#\d|"
-    r"dumped bec|run_tests\] Error"
+    r"invoked oom|Out of mem|LAVA_SIG|exit|EXIT_CODE|terminating|Finished|##|NMI: |not respond|\[#\d|dumped bec|"
+    r"run_tests\] Error"
 )
 _RUNNER_ERROR = re.compile(
     r"make(?:\[\d+\])?: \*\*\* .*run_tests\] Error \d|<LAVA_SIGNAL_TESTCASE .*RESULT=fail|"
-    r"ERROR: Job failed: exit code \d|##\[error\]Process completed with exit code [1-9]|"
-    r"\S{1,60} exited with code [1-9]\d*$|Script done .*COMMAND_EXIT_CODE=\"[1-9]"
+    r"##\[error\]|Finished: (?:FAILURE|UNSTABLE|ABORTED)$|"
+    r"Script done .*COMMAND_EXIT_CODE=\"[1-9]"
+)
+_EXIT = re.compile(
+    r".*\bexit(?:ed)?(?: with)?(?: code| status)?[ :='\"]{1,4}[1-9]\d{0,2}\b['\".]*$|\S*qemu-\S+: terminating on signal"
 )
 _ENDS = "Restarting system|System halted|Power down|Power off not available: System halted instead|machine restart"
 _LIFE = re.compile(
@@ -283,8 +286,8 @@ _LOUD_WORDS = (b"FAILED at ", b"Kernel panic", b"---[ ", b"BUG: ", b"WARNING: ")
 def sign(line: LogLine) -> Sign | None:
     """What a line says about the kernel.
 
-    Its kind is banner, start, shutdown, runner, runner-error, disabled, kunit, panic, splat, trail, user (a program
-    faulted) or framed (a report of the kernel in a line whose beginning is not understood).
+    Its kind is banner, start, shutdown, runner, runner-error, exit (a status of some program), disabled, kunit, panic,
+    splat, trail, user (a program faulted) or framed (a report of the kernel behind something that is not understood).
     """
     text = line.text
     if text[:1] in ("J", "L", "K", "r", "k", "l", "[") and (found := _LIFE.match(text)):
@@ -304,6 +307,8 @@ def sign(line: LogLine) -> Sign | None:
         return Sign("panic" if found[0].startswith("Kernel panic") else "splat", line.number, text)
     if _RUNNER_ERROR.match(text):
         return Sign("runner-error", line.number, text)
+    if _EXIT.match(text):
+        return Sign("exit", line.number, text)
     if _INSIDE.search(text) and not _OWN_LINE.match(text):  # a result may quote a report as its reason
         return Sign("framed", line.number, text)
     return None

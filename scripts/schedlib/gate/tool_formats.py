@@ -270,10 +270,7 @@ def _osnoise_top(file: ResultFile) -> Sequence[ForeignRun]:
         raise Unreadable("no time in us in its output")
     if not runtime:
         raise Unreadable("no CPU that was measured in its output")
-    metrics = (
-        work("runtime_us", "us", runtime),
-        metric("noise_percent", "%", "lower", "exact", 100 * noise / runtime),
-    )
+    metrics = (work("runtime_us", "us", runtime), metric("noise_percent", "%", "lower", "exact", 100 * noise / runtime))
     return (ForeignRun("rtla-osnoise-top", Reading(metrics)),)
 
 

@@ -2,8 +2,8 @@
 """Logs in forms for which the reader was not written: logs/blind/answers.tsv has the right answers.
 
 To add one, put the log beside the others, and a row into the table. Of the first sixty, by somebody who had not read
-the reader, seven came out wrong the first time, none a false pass; of the 38 after them seven, one a false pass. What
-is still wrong is in WRONG.
+the reader, seven came out wrong the first time, none a false pass; of the 38 after them seven, one a false pass; of
+the next 38 eight, seven false passes: the end of a CI job said that a command failed. What is still wrong is in WRONG.
 """
 
 from __future__ import annotations
@@ -32,5 +32,5 @@ def test_blind_log(row: dict[str, str]) -> None:
 
 def test_nothing_is_missing_and_no_wrong_answer_is_a_pass() -> None:
     assert {row["file"] for row in ROWS} == {path.name for path in LOGS.glob("*.log")}
-    assert len(ROWS) >= 98
+    assert len(ROWS) >= 136
     assert all(row["answer"] == "PASS" for row in ROWS if row["file"] in WRONG)

@@ -84,7 +84,7 @@ DAMAGED: dict[str, tuple[str | bytes, str]] = {
     "last byte": (TEXT[:-1], "no whole JSON document (cut off?)"),
     "two runs": (TEXT + TEXT, "no whole JSON document"),
     "trailing comma": (TEXT[:-1] + ",}", "no whole JSON document"),
-    "no UTF-8": (TEXT.encode().replace(b"none here", b"\xff"), "utf-8"),
+    "no UTF-8": (TEXT.encode().replace(b"none here", b"\xff"), "UTF-8"),
     "byte order mark": ("\ufeff" + TEXT, "no whole JSON document"),
     "list": ("[]", "Expected object, got array"),
     "number": ("5", "Expected object, got int"),
