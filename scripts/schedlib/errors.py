@@ -31,8 +31,8 @@ def in_words(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"it has no {error.args[0]!r}"
     said = str(error)
-    if "integer string conversion" in said:
-        return "a number in it has too many digits"
+    if isinstance(error, OverflowError) or "integer string conversion" in said:
+        return "a number in it is too large"
     # TypeError and the like say what Python did, not what is wrong.
     ours = type(error).__module__ != "builtins" or (type(error) is ValueError and not _OF_PYTHON.search(said))
     return said if ours and said else "a part of it is not as expected"

@@ -103,17 +103,13 @@ def current_name(name: str, separator: str = ":", *, selftests: bool = False) ->
     `name`: SUITE:CASE[:PARAMETER]; with "." as the separator SUITE.CASE, as for `--only`.
     """
     older = name.replace(separator, ":")
-    for row in _listed(_list(selftests=selftests)):
+    for row in _listed((SELFTESTS if selftests else KUNIT) / "tests.txt"):
         if older in row.was:
             return row.name.replace(":", separator)
         # A case with parameters has its older name on the line of each.
         if older in {each.rpartition(":")[0] for each in row.was if each.count(":") > 1}:
             return ":".join(row.name.split(":")[: older.count(":") + 1]).replace(":", separator)
     return name
-
-
-def _list(*, selftests: bool) -> Path:
-    return (SELFTESTS if selftests else KUNIT) / "tests.txt"
 
 
 def _named_after(test: str) -> set[str]:
@@ -124,7 +120,7 @@ def _named_after(test: str) -> set[str]:
 def tests_of(change: str) -> frozenset[str]:
     """The KUnit tests that the exported series has only in a tree with this change."""
     others = {*change_ids(), "schedline"} - {change}
-    listed = _list(selftests=False)
+    listed = KUNIT / "tests.txt"
     return frozenset(load_expected(listed, None)) - frozenset(load_expected(listed, None, others))
 
 
@@ -140,7 +136,7 @@ def expected_tests(
 
     `changes`: those of a tree to which the exported series was applied; None for our own builds.
     """
-    file = _list(selftests=selftests)
+    file = (SELFTESTS if selftests else KUNIT) / "tests.txt"
     listed = load_expected(file, cpus, changes)
     parts = {name: name.split(":") for name in listed if name.split(":")[0] not in without}
     suite, _, case = (only or "*").partition(".")

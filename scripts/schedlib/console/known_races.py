@@ -15,15 +15,10 @@ KNOWN_RACES = CONFIGS / "known-races.toml"
 
 
 class KnownRace(Strict, frozen=True):
-    """An intended race: a plain read against a write.
+    """An intended race: a plain read, with the function `read` in its call stack, against a write by `write`.
 
-    Attributes:
-        read: a function in the call stack of the plain read.
-        write: the function that writes.
-        kind: KCSAN's name for the write; a plain write instead of a marked one is a different race.
-        variable: the variable that they share, for people; KCSAN prints only its address.
-        reason: why it is intended.
-        source: where the reason is documented.
+    `kind` is KCSAN's name for the write; a plain write instead of a marked one is a different race. `variable` is for
+    people, because KCSAN prints only its address. `source` is where the reason is documented.
     """
 
     name: Word

@@ -135,7 +135,7 @@ _DIED = re.compile(
 _DIED_WORDS = re.compile(
     r"bort|fault|error|Illegal|exception|Kill|trap|Sanitizer|failed|smashing|terminated|FAILED|\(\): |double|dumped"
 )
-_PARAMETER = re.compile(r"# ([\w-]{1,200}): ((?:not )?ok \d.*)$", re.ASCII)
+_PARAMETER = re.compile(r"# [\w-]{1,200}: (not )?ok (\d{1,9})(?: (.*))?$", re.ASCII)
 """The result of a parameter in kernels before 5.19."""
 _HINT = re.compile(r"# ([\w-]{1,200}): ")
 _FIRST = frozenset("onKT1B")
@@ -269,9 +269,9 @@ class Reader:
             counts = (passed + xfail + xpass, failed + error, skipped)
             self._compare(self._line.number, "Totals", (*counts, sum(counts)), top.tests)
             top.totals = True
-        elif len(self._stack) > 1 and (found := _PARAMETER.match(body)) and (result := _RESULT.match(found[2])):
+        elif len(self._stack) > 1 and (found := _PARAMETER.match(body)):
             here = Moment(self._line.end, self._line.stamp)
-            said = self._split(result[1] is None, int(result[2]), result[3] or "")
+            said = self._split(found[1] is None, int(found[2]), found[3] or "")
             self._parameters.append(Test(*said, self._line.number, here, here, ()))
         elif "Planned tests != run tests" in body:
             self._flaw("other-totals", body)

@@ -443,7 +443,7 @@ def test_csv(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("12.5", "twelve", "line 2: the value 'twelve' is no number"),
-        ("12.5", "nan", "not finite"),
+        ("12.5", "nan", "is no number"),
         ("12.5", "-1", "is negative"),
         ("us,lower", "us", "line 2 has 4 columns"),
         ("lower", "smaller", "direction is 'smaller'"),
@@ -574,7 +574,7 @@ def test_no_error_of_python_reaches_the_user(tmp_path: Path) -> None:
     assert "it has no 'histogram'" in caught.value.observed
     with pytest.raises(SchedlineError) as caught:
         values_in(tmp_path, cyclictest(thread={"0": 7}))
-    assert "a part of it is not what this tool writes" in caught.value.observed
+    assert "a part of it is not as expected" in caught.value.observed
     assert "Error" not in caught.value.observed
 
 
