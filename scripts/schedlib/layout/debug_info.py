@@ -43,7 +43,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Part:
+class RawMember:
     """A member of a structure or union.
 
     Attributes:
@@ -73,7 +73,7 @@ class DebugInfo(Protocol):
     def kind(self, at: Any) -> Kind:
         """A type."""
 
-    def parts(self, at: Any) -> list[Part]:
+    def parts(self, at: Any) -> list[RawMember]:
         """The members of a structure or union."""
 
 
@@ -236,7 +236,7 @@ class Dwarf:
             size = self.kind(target).size
         return Kind(sort, _name(at), size, target, count, _value(at, "alignment", 1))
 
-    def parts(self, at: DIE) -> list[Part]:
+    def parts(self, at: DIE) -> list[RawMember]:
         """See DebugInfo."""
         found = []
         for each in at.iter_children():
@@ -248,7 +248,7 @@ class Dwarf:
                     size = 8 * (_value(each, "byte_size") or self.kind(target).size)
                     from_end = _value(each, "bit_offset")
                     bit += size - from_end - bits if self._info.config.little_endian else from_end
-                found.append(Part(_name(each), target, bit, bits, _value(each, "alignment", 1)))
+                found.append(RawMember(_name(each), target, bit, bits, _value(each, "alignment", 1)))
         return found
 
 
@@ -360,12 +360,12 @@ class Btf:
             return Kind(sort, self._text(name))
         return Kind(sort, self._text(name), self.kind(size).size, size)
 
-    def parts(self, at: int) -> list[Part]:
+    def parts(self, at: int) -> list[RawMember]:
         """See DebugInfo."""
         _, info, _ = self._head(self._at[at])
         found = []
         for number in range(info & 0xFFFF):
             name, target, place = struct.unpack_from(f"{self._order}III", self._data, self._at[at] + 12 + 12 * number)
             bits, bit = (place >> 24, place & 0xFFFFFF) if info >> 31 else (0, place)
-            found.append(Part(self._text(name), target, bit, bits))
+            found.append(RawMember(self._text(name), target, bit, bits))
         return found

@@ -11,7 +11,7 @@ from typing import Any
 
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
-from schedlib.layout.debug_info import DebugInfo, Kind, NotDebugInfo, Part, open_debug_info
+from schedlib.layout.debug_info import DebugInfo, Kind, NotDebugInfo, RawMember, open_debug_info
 from schedlib.layout.tables import DAMAGE, Field, Type
 
 _FUNCTION = "function pointer"
@@ -114,7 +114,7 @@ class _Reader:
             demanded = max(demanded, align)
         return demanded
 
-    def _member(self, part: Part, base: int, align: int) -> Member:
+    def _member(self, part: RawMember, base: int, align: int) -> Member:
         kind = self.info.kind(part.type)
         bit = part.bit // (8 * kind.size) * (8 * kind.size) if part.bits and kind.size else part.bit
         return Member(part.name, self._text(part.type), base + bit // 8, kind.size, self._count(part.type), align)
