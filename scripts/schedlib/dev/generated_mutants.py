@@ -222,8 +222,10 @@ def end_of(judgement: Judgement, ending: Ending, passed: Collection[str]) -> tup
     return End.SURVIVED, tuple(f"not run: {name}" for name in lost)
 
 
-_STOP = re.compile(rb"^(?:\[[^\]\n]*\] )?(?:not ok \d+ \w+\s*$|[^\n]*Kernel panic - not syncing[^\n]*$)", re.M)
-"""The end of a suite that failed, or of the kernel: the rest of the log says nothing more about a mutant."""
+STOP = re.compile(rb"^(?:\[[^\]\n]*\] )?(?:not ok \d+ \w+\s*\n|[^\n]*Kernel panic - not syncing[^\n]*\n)", re.M)
+"""The end of a suite that failed, or of the kernel: the rest of the log says nothing more about a mutant.
+
+A line that is not whole yet would name another suite."""
 
 
 def _boot(built: Built, number: int, glob: str, timeout: float, log: Path) -> GuestRun:
@@ -231,7 +233,7 @@ def _boot(built: Built, number: int, glob: str, timeout: float, log: Path) -> Gu
     words += [f"kunit.filter_glob={glob}"] if glob else []
     cpus = built.topology.cpus if built.topology else CPUS
     argv = command_line(built.plan.target, built.kernel.image, cpus, words, "tcg", built.topology)
-    return run_guest(argv, log, timeout, stop=None if number == COUNTING else _STOP)
+    return run_guest(argv, log, timeout, stop=None if number == COUNTING else STOP)
 
 
 def _build(cache: Path, plan: KernelPlan, name: str, data: MutantData, mutants: Sequence[Numbered]) -> Built:

@@ -15,6 +15,7 @@ from schedlib.dev.c_mutants import CodeChange
 from schedlib.dev.generated_mutants import (
     DATA,
     EQUIVALENT,
+    STOP,
     End,
     Equivalent,
     EquivalentData,
@@ -134,6 +135,12 @@ def test_a_guest_ends_early_at_a_line(tmp_path: Path) -> None:
     program = "import time; print('a\\nnot ok 1 x\\n', flush=True); time.sleep(60)"
     run = run_guest([sys.executable, "-c", program], tmp_path / "log", 50, re.compile(rb"^not ok \d+ \w+\s*$", re.M))
     assert run.ending is Ending.KILLED and run.seconds < 50
+
+
+def test_a_failed_suite_ends_a_guest_when_its_line_is_whole() -> None:
+    assert not STOP.search(b"[    1.0] not ok 1 sc")
+    assert STOP.search(b"x\r\n[    1.0] not ok 1 sched_cluster\r\n")
+    assert not STOP.search(b"    not ok 1 a_case\n")
 
 
 def test_the_page_is_made_of_the_recorded_runs() -> None:
