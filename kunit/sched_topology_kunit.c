@@ -384,6 +384,8 @@ static void llc_pointers_are_those_of_the_llc(struct kunit *test)
 
 		KUNIT_EXPECT_EQ_MSG(test, per_cpu(sd_llc_size, cpu), t->llc, "CPU %d", cpu);
 		KUNIT_EXPECT_EQ_MSG(test, !!sd, t->llc > 1, "CPU %d has an LLC domain", cpu);
+		KUNIT_EXPECT_NULL_MSG(test, rcu_access_pointer(per_cpu(sd_numa, cpu)),
+				      "CPU %d: no domain spans nodes", cpu);
 		if (!sd)
 			continue;
 		KUNIT_EXPECT_TRUE_MSG(test, cpumask_equal(sched_domain_span(sd), llc_of(cpu)),
@@ -474,15 +476,16 @@ static void cluster_key_counts_partitions(struct kunit *test)
 	static const struct sched_test_topology t = {
 		.name = "clusters of 2", .cpus = 8, .cluster = 2, .llc = 8,
 	};
-	static const unsigned int one[] = { 0 }, two[] = { 0, 4 };
+	static const unsigned int two[] = { 0, 4 };
 	int before = cluster_key();
 
 	sched_test_install(test, &t);
 	KUNIT_EXPECT_EQ(test, cluster_key(), 1);
 	KUNIT_ASSERT_EQ(test, partition_at(two, 2), 0);
 	KUNIT_EXPECT_EQ(test, cluster_key(), 2);
-	KUNIT_ASSERT_EQ(test, partition_at(one, 1), 0);
+	KUNIT_ASSERT_EQ(test, partition_at(&two[1], 1), 0);
 	KUNIT_EXPECT_EQ(test, cluster_key(), 1);
+	KUNIT_EXPECT_FALSE_MSG(test, has_clusters(0), "CPU 0 is in no partition");
 	remove_early(test);
 	KUNIT_EXPECT_EQ(test, cluster_key(), before);
 }
