@@ -37,7 +37,7 @@ _USUAL = ("kernel/fork.o", "kernel/sched/core.o", "init/main.o")
 OURS = "--arch x86_64"
 """The option that asks for schedline's own configurations where a tree was built."""
 
-_LEFT_OUT = ("-fplugin", "-gsplit-dwarf", "-flto", "-fsanitize=kcfi", "-Werror")
+_LEFT_OUT = ("-fplugin", "-gsplit-dwarf", "-gz", "-flto", "-fsanitize=kcfi", "-Werror")
 """Begins options that say nothing of layouts, and that put types or code elsewhere, or end at a warning."""
 
 Sources = Mapping[str, tuple[bytes | None, bytes | None]]
@@ -119,7 +119,9 @@ class OwnBuild:
         in_place = self.tree == self.build
         command = tuple(word for word in command if not word.startswith(_LEFT_OUT))
         moved = [_moved(word, before, top, src) for before, word in zip(("", *command), command, strict=False)]
-        words = (moved[0], opaque_headers(self.build, place), *moved[1:], "-g")
+        # In front of the other options, but behind the compiler, which may be `ccache gcc`.
+        at = next((number for number, word in enumerate(moved) if word.startswith("-")), len(moved))
+        words = (*moved[:at], opaque_headers(self.build, place), *moved[at:], "-g")
         return UnitBuild(src if in_place else self.build, src, frozenset(own), place, words)
 
 

@@ -200,7 +200,7 @@ class UnitBuild:
         source.write_text(text)
         target = source.with_suffix(".o")
         # Strings where they are used need no relocations, which take most of the time to read an object.
-        inline = [] if "clang" in self.command[0] else ["-fno-merge-debug-strings"]
+        inline = [] if "clang" in " ".join(self.command[:2]) else ["-fno-merge-debug-strings"]
         done = run([*self.options, *inline, "-w", "-x", "cpp-output", "-c", "-o", target, source], cwd=self.build)
         return None if done.returncode or _OPAQUE in text else target
 

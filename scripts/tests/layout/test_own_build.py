@@ -129,11 +129,11 @@ def snapshot(*tops: Path) -> dict[str, tuple[int, int]]:
     }
 
 
-@pytest.fixture(params=["in place", "O=", "O= inside", "clang"])
+@pytest.fixture(params=["in place", "O=", "O= inside", "clang", "wrapped"])
 def built(request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Built:
     """A toy kernel, built in each way."""
-    compiler = "clang" if request.param == "clang" else "gcc"
-    toys.needs(compiler)
+    compiler = {"clang": "clang", "wrapped": "env gcc"}.get(request.param, "gcc")
+    toys.needs(compiler.split()[-1])
     tree = tmp_path / "linux"
     for name, text in FILES.items():
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
