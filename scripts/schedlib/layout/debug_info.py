@@ -11,6 +11,7 @@ import sys
 from array import array
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -97,9 +98,32 @@ def open_debug_info(path: Path) -> DebugInfo | None:
             raise NotDebugInfo("neither an ELF file nor BTF")
         elf = ELFFile(file)
         if elf.get_section_by_name(".debug_info"):
-            return Dwarf(elf.get_dwarf_info())
+            is_riscv = elf.header["e_machine"] == "EM_RISCV"
+            return Dwarf(_relocated_riscv(elf) if is_riscv else elf.get_dwarf_info())
         section = elf.get_section_by_name(".BTF")
         return Btf(section.data()) if section else None
+
+
+_RISCV_BYTES = {1: 4, 2: 8}
+"""Bytes that R_RISCV_32 and R_RISCV_64 fill. Those that add and subtract are about code, not about types."""
+
+
+def _relocated_riscv(elf: ELFFile) -> DWARFInfo:
+    """The DWARF of a file for riscv64, whose relocations pyelftools does not know."""
+    info = elf.get_dwarf_info(relocate_dwarf_sections=False)
+    relocations, symbols = (elf.get_section_by_name(name) for name in (".rela.debug_info", ".symtab"))
+    section = info.debug_info_sec
+    if not relocations or not symbols or not section:
+        return info
+    values = [row[0] for row in struct.iter_unpack("<8xQ8x", symbols.data())]
+    section.stream.seek(0)
+    data = bytearray(section.stream.read())
+    for at, kind, addend in struct.iter_unpack("<QQq", relocations.data()):
+        if size := _RISCV_BYTES.get(kind & 0xFFFFFFFF):
+            value = (values[kind >> 32] + addend) % (1 << 8 * size)
+            data[at : at + size] = value.to_bytes(size, "little")
+    info.debug_info_sec = section._replace(stream=BytesIO(data))
+    return info
 
 
 _SORTS = {

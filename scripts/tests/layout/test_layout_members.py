@@ -204,7 +204,7 @@ def test_alignment_is_known_from_dwarf_alone(dwarf: Path, btf: Path, raw_btf: Pa
     }
 
 
-@pytest.mark.parametrize("compiler", [toys.ARM64, toys.S390X])
+@pytest.mark.parametrize("compiler", [toys.ARM64, toys.S390X, "riscv64-linux-gnu-gcc", "powerpc64le-linux-gnu-gcc"])
 def test_members_of_another_architecture(dwarf: Path, compiler: str) -> None:
     toys.needs(compiler)
     target = dwarf.with_name(f"{compiler}.o")
