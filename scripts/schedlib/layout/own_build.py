@@ -55,7 +55,11 @@ def chosen_build(options: LayoutOptions) -> OwnBuild | None:
     if ours or tree is None or not tree.is_dir():
         return None
     found = OwnBuild(tree.resolve(), (build or tree).resolve())
-    if any(map(found.record_of, _USUAL)) or next(found.build.glob("*/*/.*.o.cmd"), None):
+    record = next(filter(None, map(found.record_of, _USUAL)), None) or next(found.build.glob("*/*/.*.o.cmd"), None)
+    if record:
+        source = found.source_of(record)
+        if source != found.tree:
+            raise SchedlineError(f"{found.build} was built from {source}, not from {tree}", f"add --kdir {source}")
         return found
     if build:
         raise SchedlineError(
@@ -106,6 +110,10 @@ class OwnBuild:
         """How an object's command spells the tree: "", or "../", or an absolute path with a slash at its end."""
         source = re.search(r"^source_(\S+)\.o := (\S+)", record, re.M)
         return source[2].partition(source[1])[0] if source else ""
+
+    def source_of(self, record: Path) -> Path:
+        """The tree that an object was made from."""
+        return (self.build / self._top(record.read_text(errors="replace"))).resolve()
 
     def unit_build(self, record: Path, src: Path, place: Path, own: Collection[str]) -> UnitBuild:
         """Compiles units with an object's command, for another source.
@@ -167,7 +175,7 @@ class Versions:
         files = {tag: file for tag, file in rules.files.items() if self._is_there(file)}
         units = []
         for unit in units_for(rules, files):
-            record = self.own.record_for(unit.files[0])
+            record = self.own.record_for(unit.files[0]) or self._beside(unit.files[0])
             if record is None and not self.sources.keys().isdisjoint(unit.files):
                 why |= dict.fromkeys(unit.tags, f"no object of {self.own.build} is made from {unit.files[0]}: make it")
             elif record and (every or self._may_change(unit, record)):
@@ -176,7 +184,7 @@ class Versions:
             return None
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             seen = list(pool.map(lambda row: self._both(*row), units))
-        line = max(pair[0].line for pair in seen)
+        line = max(each.line for pair in seen for each in pair)
         before, after = (
             from_members(
                 str(self.own.build),
@@ -205,6 +213,8 @@ class Versions:
         return before, before
 
     def _seen(self, unit: Unit, record: Path, side: int, old: CompiledStructs | None) -> CompiledStructs:
+        if all(self.sources.get(file, (b"", b""))[side] is None for file in unit.files):
+            return CompiledStructs({})
         src, above = self.places[side]
         place = Path(tempfile.mkdtemp(dir=above))
         build = self.own.unit_build(record, src, place, self.sources)
@@ -224,6 +234,11 @@ class Versions:
                 f"see whether your tree builds, or add {OURS} for schedline's own configurations",
             )
         return found
+
+    def _beside(self, file: str) -> Path | None:
+        """The record of an object in the directory of a file that the patch adds: none can be made from it yet."""
+        is_new = file in self.sources and self.sources[file][0] is None
+        return next(self.own.records(str(Path(file).parent)), None) if is_new else None
 
     def _is_there(self, file: str) -> bool:
         return file in self.sources or (self.own.tree / file).is_file()

@@ -207,7 +207,11 @@ def not_compiled(
     for (file, tag, options, removed), numbers in groups.items():
         condition = f", which needs {' '.join(options)}" if options else ""
         reason = f" ({why[tag]})" if tag in why else ""
-        where = f"{len(numbers)} lines that it removes from" if removed else f"{_lines(numbers)} of"
+        where = (
+            f"{len(numbers)} line{'s' * (len(numbers) > 1)} that it removes from"
+            if removed
+            else f"{_lines(numbers)} of"
+        )
         text = (
             f"not compiled in {', '.join(looked) or 'any configuration'}: {where} struct {tag}{condition}{reason}. "
             f"What the patch does there was not looked at{hint}"

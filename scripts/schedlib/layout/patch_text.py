@@ -66,6 +66,11 @@ def git_patch(kdir: Path, commit: str | None, between: str | None) -> bytes:
         SchedlineError: there is no such commit, or no git tree.
     """
     if commit is not None:
+        parents = try_git(
+            kdir, "rev-list", "--parents", "--max-count=1", "--end-of-options", commit, "--"
+        ).stdout.split()
+        if len(parents) == 1:
+            raise SchedlineError(f"{commit} in {kdir} has no parent: it adds the whole tree", "name a later commit")
         words = ["show", "--format=", "-m", "--first-parent", *_PLAIN, "--end-of-options", commit, "--"]
     else:
         which = ["--cached"] if between is None else ["--end-of-options", between]

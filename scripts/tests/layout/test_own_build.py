@@ -119,6 +119,12 @@ def record(top: str, compiler: str) -> str:
     )
 
 
+def as_new(patch: bytes, file: str) -> bytes:
+    """The patch of an empty file as one that adds it."""
+    text = patch.replace(b"\nindex ", b"\nnew file mode 100644\nindex ")
+    return text.replace(f"--- a/{file}".encode(), b"--- /dev/null")
+
+
 def snapshot(*tops: Path) -> dict[str, tuple[int, int]]:
     """The files of directories, with their sizes and times."""
     return {
@@ -209,10 +215,10 @@ def test_a_patch_that_the_tree_has_is_compared_with_the_tree_before(built: Built
 
 
 def test_a_new_header_is_seen(built: Built) -> None:
-    """A header may be found in place of another one."""
+    """Units are compiled again, since it may be found in place of another one; no object shows what is in it."""
     new = built.patch("drivers/toy/linux/types.h", "", "struct fresh { int a; };\n")
-    code, said = built.judge(new.replace(b"--- a/drivers/toy/linux/types.h", b"--- /dev/null"))
-    assert code in (2, 3), said
+    code, said = built.judge(as_new(new, "drivers/toy/linux/types.h"))
+    assert code == 3 and "no object of" in said and "looked at 1 structure (toy)" in said, said
 
 
 @pytest.mark.parametrize(
@@ -234,6 +240,33 @@ def test_a_patch_that_does_not_apply_is_told_with_gits_reason(built: Built) -> N
         built.patch("drivers/toy/toy.h", "u64 read;", "u64 reed;").replace(b"-\tu64 read", b"-\tu32 read")
     )
     assert code == 2 and "patch failed: drivers/toy/toy.h" in said, said
+
+
+def test_a_structure_of_a_new_header_is_seen(built: Built) -> None:
+    new = built.patch("drivers/toy/new.h", "", "#include <linux/types.h>\nstruct fresh {\n\tu64 a;\n};\n")
+    new = as_new(new, "drivers/toy/new.h")
+    used = built.patch("drivers/toy/toy.h", '"inner.h"\n', '"inner.h"\n#include "new.h"\n')
+    code, said = built.judge(new + used)
+    assert code == 0 and "struct fresh is new, without a contract: 8 bytes" in said, said
+    subprocess.run(["git", "apply", "-"], cwd=built.tree, input=new + used, check=True)
+    code, said = built.judge(built.patch("drivers/toy/toy.h", '#include "new.h"\n', ""))
+    assert code == 0, said
+
+
+def test_a_build_of_another_tree_is_told(tmp_path: Path, built: Built) -> None:
+    (tmp_path / "other").mkdir()
+    there = replace(built, words=("--build", str(built.build)), tree=tmp_path / "other")
+    patch = built.patch("drivers/toy/toy.h", "aligned;\n", "aligned;\n\tu64 next;\n")
+    code, said = there.judge(patch)
+    assert code == 2 and f"was built from {built.tree}" in said, said
+
+
+def test_a_commit_without_a_parent_is_told(tmp_path: Path, built: Built) -> None:
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@localhost"]
+    for words in (["init", "-q"], ["add", "Kbuild"], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *words], cwd=built.tree, check=True)
+    with pytest.raises(SchedlineError, match="has no parent: it adds the whole tree"):
+        main.main(["layout", "--kdir", str(built.tree), *built.words, "--commit", "HEAD"])
 
 
 def test_a_build_that_is_none_is_told(tmp_path: Path, built: Built) -> None:
