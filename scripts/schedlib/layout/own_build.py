@@ -32,7 +32,7 @@ from schedlib.options import ChangeOptions
 from schedlib.process import run
 
 _USUAL = ("kernel/fork.o", "kernel/sched/core.o", "init/main.o")
-"""Objects whose commands serve for public headers; if they are not built, any other does."""
+"""Objects whose commands serve for public headers; if they are not built, any other of the kernel does."""
 
 OURS = "--arch x86_64"
 """The option that asks for schedline's own configurations where a tree was built."""
@@ -55,8 +55,7 @@ def chosen_build(options: LayoutOptions) -> OwnBuild | None:
     if ours or tree is None or not tree.is_dir():
         return None
     found = OwnBuild(tree.resolve(), (build or tree).resolve())
-    record = next(filter(None, map(found.record_of, _USUAL)), None) or next(found.build.glob("*/*/.*.o.cmd"), None)
-    if record:
+    if record := found.any_record():
         source = found.source_of(record)
         if source != found.tree:
             raise SchedlineError(f"{found.build} was built from {source}, not from {tree}", f"add --kdir {source}")
@@ -90,13 +89,18 @@ class OwnBuild:
         """The same of all objects in a directory."""
         yield from sorted((self.build / directory).glob(".*.o.cmd"))
 
+    def any_record(self) -> Path | None:
+        """The same of some object of the kernel; None if there is none. `make defconfig` builds host programs alone."""
+        usual = next(filter(None, map(self.record_of, _USUAL)), None)
+        others = (each for depth in ("*", "*/*") for each in self.build.glob(f"{depth}/.*.o.cmd"))
+        return usual or next((each for each in others if "-D__KERNEL__" in each.read_text(errors="replace")), None)
+
     def record_for(self, file: str) -> Path | None:
         """The same of an object that was made from a file of the tree; None if none is built."""
         if file.endswith(".c") and (record := self.record_of(f"{file[:-2]}.o")):
             return record
         if file.startswith("include/"):
-            usual = next(filter(None, map(self.record_of, _USUAL)), None)
-            return usual or next(self.build.glob("*/.*.o.cmd"), None)
+            return self.any_record()
         return next((each for each in self.records(str(Path(file).parent)) if file in self.read_by(each)), None)
 
     def read_by(self, record: Path) -> frozenset[str]:

@@ -13,6 +13,9 @@ import toys
 
 from schedlib import main
 from schedlib.errors import SchedlineError
+from schedlib.layout.layout_options import LayoutOptions
+from schedlib.layout.own_build import chosen_build
+from schedlib.options import TreeOptions
 
 pytestmark = pytest.mark.tools
 
@@ -107,7 +110,7 @@ def record(top: str, compiler: str) -> str:
     """What kbuild leaves about drivers/toy/toy.o, for a tree that its command calls `top`."""
     command = (
         f"{compiler} -Wp,-MMD,drivers/toy/.toy.o.d -nostdinc -I{top}include -I{top or './'}drivers/toy "
-        f"-include {top}include/linux/kconfig.h -DMODNAME='\"toy\"' -Werror -Wall -c -o drivers/toy/toy.o"
+        f"-include {top}include/linux/kconfig.h -D__KERNEL__ -DMODNAME='\"toy\"' -Werror -Wall -c -o drivers/toy/toy.o"
     )
     read = "".join(
         f"  {top}{name} \\\n" for name in ("drivers/toy/toy.h", "drivers/toy/inner.h", "include/linux/types.h")
@@ -240,6 +243,21 @@ def test_a_patch_that_does_not_apply_is_told_with_gits_reason(built: Built) -> N
         built.patch("drivers/toy/toy.h", "u64 read;", "u64 reed;").replace(b"-\tu64 read", b"-\tu32 read")
     )
     assert code == 2 and "patch failed: drivers/toy/toy.h" in said, said
+
+
+def test_host_programs_are_no_build(built: Built) -> None:
+    """`make defconfig` leaves scripts/kconfig/conf.o. Such a tree is judged in schedline's own configurations."""
+    for kept in (*built.build.glob("drivers/toy/.*.cmd"), *built.build.glob("kernel/.*.cmd")):
+        text = kept.read_text().replace("-D__KERNEL__ ", "")
+        kept.unlink()
+        (built.build / "scripts/kconfig").mkdir(parents=True, exist_ok=True)
+        (built.build / "scripts/kconfig/.conf.o.cmd").write_text(text)
+    options = LayoutOptions(TreeOptions(built.tree), build=built.build if built.words else None)
+    if built.words:
+        with pytest.raises(SchedlineError, match="holds no build of"):
+            chosen_build(options)
+    else:
+        assert chosen_build(options) is None
 
 
 def test_a_structure_of_a_new_header_is_seen(built: Built) -> None:
