@@ -94,11 +94,9 @@ def _checked(options: LayoutOptions) -> LayoutOptions:
 
 def _layout(options: LayoutOptions) -> Verdict:
     if options.struct:
-        from schedlib.layout.patch_text import git_patch
         from schedlib.layout.struct_job import show_struct
 
-        of_git = options.of_git and options.tree.kdir
-        return show_struct(options, git_patch(of_git, options.commit, options.between) if of_git else options.patch)
+        return show_struct(options, _patch_of(options))
     if options.install_hook:
         from schedlib.layout.patch_text import install_hook
 
@@ -110,13 +108,20 @@ def _layout(options: LayoutOptions) -> Verdict:
     return judge_layout(options)
 
 
+def _patch_of(options: LayoutOptions) -> bytes | None:
+    """The patch that the options name, which git may have."""
+    if not options.of_git:
+        return options.patch
+    from schedlib.layout.patch_text import git_patch
+
+    return git_patch(options.tree.kdir or Path(), options.commit, options.between)
+
+
 def _patch(options: LayoutOptions) -> Verdict:
     """Judge a patch, if it can move a member at all: otherwise nothing has to be loaded for it."""
-    from schedlib.layout.patch_text import git_patch, why_untouched
+    from schedlib.layout.patch_text import why_untouched
 
-    form, patch = options.form or "text", options.patch or b""
-    if options.of_git:
-        patch = git_patch(options.tree.kdir or Path(), options.commit, options.between)
+    form, patch = options.form or "text", _patch_of(options) or b""
     if reason := why_untouched(patch, options.contracts):
         empty = not patch.strip()
         if empty:

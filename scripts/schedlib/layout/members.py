@@ -158,11 +158,15 @@ class _Reader:
                 return kind.name
 
 
-def read_members(path: Path, structures: Sequence[str] = ()) -> dict[str, Structure]:
+def read_members(
+    path: Path, structures: Sequence[str] = (), paths: Iterable[tuple[str, str]] = ()
+) -> dict[str, Structure]:
     """The structures of a file, or of the running kernel (/sys/kernel/btf/vmlinux), by tag.
 
     Args:
         structures: their tags; empty for those that have a contract.
+        paths: tags and paths, such as ("tk_data", "timekeeper.tkr_mono"). The structures that they go through are
+            read, too.
 
     Raises:
         SchedlineError: the file cannot be read, holds no debug information or none of the structures.
@@ -170,7 +174,7 @@ def read_members(path: Path, structures: Sequence[str] = ()) -> dict[str, Struct
     wanted = structures or our_rules().types()
     try:
         info = open_debug_info(path)
-        found = read_structures(info, wanted) if info else {}
+        found = _read(info, wanted, paths) if info else {}
         why = "" if info else "it has neither DWARF nor BTF"
     except NotDebugInfo as error:
         raise SchedlineError(
@@ -188,31 +192,24 @@ def read_members(path: Path, structures: Sequence[str] = ()) -> dict[str, Struct
     return found
 
 
+def _read(info: DebugInfo, tags: Sequence[str], paths: Iterable[tuple[str, str]]) -> dict[str, Structure]:
+    """Structures of a file, as far as it has them, and those inside of them that `paths` need."""
+    found = read_structures(info, tags)
+    deep = [(tag, name) for tag, name in paths if "." in name]
+    asked = set(tags)
+    while wanted := {through for tag, name in deep for through in _through(found, tag, name)} - asked - found.keys():
+        asked |= wanted
+        with suppress(*DAMAGE):
+            found |= read_structures(info, sorted(wanted))
+    return found
+
+
 def read_structures(info: DebugInfo, tags: Sequence[str]) -> dict[str, Structure]:
     """Structures of a file, as far as it has them, and those without a tag inside of them, as `tag.member`."""
     reader = _Reader(info)
     for tag, at in info.find(tags).items():
         reader.read(tag, at)
     return reader.found
-
-
-def read_paths(path: Path, structures: Sequence[str], paths: Iterable[tuple[str, str]]) -> dict[str, Structure]:
-    """The structures of a file, with those that their members' paths go through.
-
-    Args:
-        paths: tags and paths, such as ("tk_data", "timekeeper.tkr_mono").
-
-    Raises:
-        SchedlineError: see read_members().
-    """
-    found = read_members(path, structures)
-    deep = [(tag, name) for tag, name in paths if "." in name]
-    asked = set(structures)
-    while wanted := {through for tag, name in deep for through in _through(found, tag, name)} - asked - found.keys():
-        asked |= wanted
-        with suppress(SchedlineError):
-            found |= read_members(path, sorted(wanted))
-    return found
 
 
 def _through(structures: Mapping[str, Structure], tag: str, path: str) -> Iterator[str]:

@@ -23,7 +23,7 @@ from schedlib.errors import DoesNotBuild
 from schedlib.git import git
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.compile import Column, all_read, compiled, compiler_of, key_of, layout_of
-from schedlib.layout.members import Structure, read_paths
+from schedlib.layout.members import Structure, read_members
 from schedlib.layout.rule_judge import Layout, from_members
 from schedlib.layout.type_slice import type_slice
 from schedlib.layout.unit_build import UnitBuild, adds_header, differing, is_reached, only_code, unit_build
@@ -325,7 +325,7 @@ def read_unit(
     path: Path, tags: Sequence[str], paths: Iterable[tuple[str, str]], conditions: Sequence[str]
 ) -> tuple[dict[str, Structure], int, frozenset[str]]:
     """The structures of an object, the line size, and which conditions hold."""
-    structures = read_paths(path, [*tags, FACTS], paths)
+    structures = read_members(path, [*tags, FACTS], paths)
     sizes = {member.name: member.size for member in structures.pop(FACTS).members}
     holds = frozenset(condition for at, condition in enumerate(conditions) if sizes[f"holds_{at}"] == 2)
     return structures, sizes["line"], holds

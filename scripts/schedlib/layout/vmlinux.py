@@ -19,7 +19,7 @@ from schedlib.contracts.conditions import Facts, is_met
 from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import SchedlineError
 from schedlib.kernel.kconfig import parse_config
-from schedlib.layout.members import Structure, read_paths
+from schedlib.layout.members import Structure, read_members
 from schedlib.layout.rule_judge import Layout, from_members
 from schedlib.layout.tables import DAMAGE
 
@@ -143,7 +143,7 @@ def layout_of_kernel(path: Path, kernel: KnownKernel, rules: Rules) -> Layout:
     """
     # The last three tell the sizes of masks, locks and pointers.
     tags = tuple(dict.fromkeys((*rules.types(), *rules.files, "rq", "root_domain", "cpupri")))
-    structures = read_paths(path, tags, ((tag, name) for tag, names, _ in rules.members for name in names))
+    structures = read_members(path, tags, ((tag, name) for tag, names, _ in rules.members for name in names))
     line, assumed = _line(kernel)
     holds, unknown = _conditions(kernel, rules, structures, line)
     return from_members(kernel.name, rules, structures, line, holds, unknown, assumed)
