@@ -32,7 +32,9 @@ two_llcs = { .name = "two LLCs", .cpus = 8, .cluster = 2, .llc = 4 },
 mixed_llc = { .name = "mixed LLC", .cpus = 8, .cluster = 2, .clustered = 4, .llc = 8 },
 smt_clusters = { .name = "clusters of 2 cores", .cpus = 8, .cluster = 4, .llc = 8, .smt = 2 },
 smt_two_llcs = { .name = "LLCs of 2 cores", .cpus = 8, .llc = 4, .smt = 2 },
-big_little = { .name = "big and little", .cpus = 8, .llc = 8, .little = 4 };
+big_little = { .name = "big and little", .cpus = 8, .llc = 8, .little = 4 },
+one_little = { .name = "one little", .cpus = 8, .llc = 8, .little = 1 },
+smt_big_little = { .name = "big and little cores", .cpus = 8, .llc = 8, .smt = 2, .little = 4 };
 
 /* Who calls: which task, and from where. */
 enum caller {
@@ -59,6 +61,7 @@ enum hint { NOT_ASKED, NO_IDLE_CORE, IDLE_CORE };
  * @hint:	whether an idle core is said to exist
  * @occupied:	the idle core that the hint is about; it becomes busy before the call
  * @demand:	the least capacity that the task asks for, 0 for none
+ * @heavy:	the task has run so much that no CPU is big enough
  * @allowed:	CPUs that the task may use, 0 for all
  * @pick:	each of these CPUs is right
  * @at_once:	the recently used CPU is not looked at, and kept
@@ -78,6 +81,7 @@ struct situation {
 	enum hint			hint;
 	unsigned long			occupied;
 	unsigned int			demand;
+	bool				heavy;
 	unsigned long			allowed;
 	unsigned long			pick;
 	bool				at_once;
@@ -237,6 +241,24 @@ static const struct situation situations[] = {
 	  .target = 1, .prev = 0, .recent = 0, .demand = 800, .pick = CPU(4) },
 	{ "little_cpu_is_better_than_a_busy_one", &big_little, .idle = CPUS(2, 3), .target = 5,
 	  .prev = 5, .recent = 5, .demand = 800, .pick = CPUS(2, 3) },
+	{ "first_cpu_that_fits_is_taken", &big_little, .idle = CPU(2) | CPU(6), .target = 1,
+	  .prev = 1, .recent = 1, .pick = CPU(2) },
+	{ "where_the_task_fits_nowhere_the_biggest_cpu_is_taken", &big_little,
+	  .idle = CPU(2) | CPU(6), .target = 5, .prev = 5, .recent = 5, .heavy = true,
+	  .pick = CPU(6) },
+
+	/* Little cores are 0 to 3. An idle core comes before a thread that fits better. */
+	{ "big_idle_core_comes_before_a_little_one", &smt_big_little,
+	  .idle = CPUS(2, 3) | CPUS(6, 7), .demand = 800, .hint = IDLE_CORE,
+	  .pick = CPUS(6, 7) },
+	{ "little_idle_core_comes_before_a_big_thread", &smt_big_little,
+	  .idle = CPUS(2, 3) | CPU(5), .target = 4, .prev = 4, .recent = 4, .demand = 800,
+	  .hint = IDLE_CORE, .pick = CPUS(2, 3) },
+	{ "after_the_last_idle_core_a_big_thread_is_taken", &smt_big_little,
+	  .idle = CPU(1) | CPU(5), .demand = 800, .hint = IDLE_CORE, .occupied = CPUS(2, 3),
+	  .pick = CPU(5) },
+	{ "without_an_idle_core_a_big_thread_is_taken", &smt_big_little, .idle = CPU(1) | CPU(5),
+	  .demand = 800, .hint = NO_IDLE_CORE, .pick = CPU(5) },
 };
 
 KUNIT_ARRAY_PARAM_DESC(situations, situations, name);
@@ -309,6 +331,16 @@ static int do_nothing(void *started)
 	return 0;
 }
 
+/* More than the four fifths of a big CPU that a task may need to fit there. */
+#define HEAVY	(SCHED_TEST_BIG * 5 / 6)
+
+static int become_heavy(void *started)
+{
+	while (task_util(current) < HEAVY && !kthread_should_stop())
+		cond_resched();
+	return do_nothing(started);
+}
+
 static void end_task(void *task)
 {
 	kthread_stop(task);
@@ -330,7 +362,7 @@ static void visit(struct kunit *test, int cpu)
 static struct task_struct *sleeping_task(struct kunit *test, const struct situation *s)
 {
 	DECLARE_COMPLETION_ONSTACK(started);
-	struct task_struct *p = kthread_run(do_nothing, &started, "wakee");
+	struct task_struct *p = kthread_create(s->heavy ? become_heavy : do_nothing, &started, "wakee");
 	struct sched_attr attr = {
 		.size = sizeof(attr),
 		.sched_policy = SCHED_NORMAL,
@@ -339,10 +371,13 @@ static struct task_struct *sleeping_task(struct kunit *test, const struct situat
 	};
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(p));
-	wait_for_completion(&started);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_task, p), 0);
-	if (s->allowed)
-		sched_test_allow(test, p, s->allowed);
+	if (s->heavy)
+		sched_test_allow(test, p, s->pick);
+	wake_up_process(p);
+	wait_for_completion(&started);
+	if (s->allowed || s->heavy)
+		sched_test_allow(test, p, s->allowed ? : ANY);
 	if (s->demand) {
 		if (!IS_ENABLED(CONFIG_UCLAMP_TASK))
 			kunit_skip(test, "n/a: needs CONFIG_UCLAMP_TASK");
@@ -378,9 +413,14 @@ static bool is_at_rest(struct call *c)
 			c->idle |= CPU(cpu);
 		else if (!!sched_idle_rq(cpu_rq(cpu)) != !!(s->sched_idle & CPU(cpu)))
 			return false;
+		if (!(s->idle & CPU(cpu)))
+			continue;
 		/* Something may run there for a moment between two looks. */
-		if (s->idle & CPU(cpu))
-			c->switches += READ_ONCE(cpu_rq(cpu)->nr_switches);
+		c->switches += READ_ONCE(cpu_rq(cpu)->nr_switches);
+		/* Interrupts may take so much of a big CPU that the task does not fit. */
+		if (s->demand && arch_scale_cpu_capacity(cpu) == SCHED_TEST_BIG &&
+		    !fits_capacity(task_util_est(c->p), capacity_of(cpu)))
+			return false;
 	}
 	return c->idle == s->idle && this_rq()->nr_running == 1 + s->crowded;
 }
@@ -493,6 +533,8 @@ static struct crowd *make_situation(struct kunit *test, const struct situation *
 	sched_test_install(test, s->machine);
 	/* Otherwise the scan does not end early. */
 	sched_test_set_feature(test, __SCHED_FEAT_SIS_UTIL, s->limited);
+	/* What the task has used is remembered, or forgotten while it sleeps. */
+	sched_test_set_feature(test, __SCHED_FEAT_UTIL_EST, s->heavy);
 	crowd = new_crowd(test, true);
 	late = new_crowd(test, false);
 	for (int cpu = 0; cpu < s->machine->cpus; cpu++)
@@ -547,15 +589,21 @@ static const struct situation busy_llc[] = {
 	BUSY_LLC("with neither the target is kept", 2, 2, CPU(5)),
 };
 
+/* With more little CPUs the kernel does not find that all are busy. */
+static const struct situation busy_asymmetric_llc[] = {
+	{ .name = "the target is kept", .machine = &one_little, .idle = CPU(1) | CPU(3) | CPU(7),
+	  .target = 5, .prev = 2, .recent = 2, .pick = CPU(5) },
+};
+
 /*
  * The kernel limits the scan once all CPUs were busy for some time, and finds
  * out later that some no longer are. Between these, the calls are made.
  */
-static void busy_llc_is_not_scanned(struct kunit *test)
+static void call_in_busy_llc(struct kunit *test, const struct situation *s, int nr)
 {
 	struct call *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
 	unsigned long until = jiffies + REST_SECONDS * HZ;
-	const struct situation *s = &busy_llc[0];
+	const struct situation *first = s;
 	struct crowd *crowd;
 
 	KUNIT_ASSERT_NOT_NULL(test, c);
@@ -563,7 +611,7 @@ static void busy_llc_is_not_scanned(struct kunit *test)
 	crowd = new_crowd(test, true);
 	sched_test_set_feature(test, __SCHED_FEAT_SIS_UTIL, true);
 	c->p = sleeping_task(test, s);
-	while (s < busy_llc + ARRAY_SIZE(busy_llc) && time_before(jiffies, until)) {
+	while (s < first + nr && time_before(jiffies, until)) {
 		if (!scan_ends_early(s->target)) {
 			KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(5)), 0);
 			for (int cpu = 0; !crowd->nr && cpu < s->machine->cpus; cpu++)
@@ -587,8 +635,17 @@ static void busy_llc_is_not_scanned(struct kunit *test)
 		}
 		cond_resched();
 	}
-	KUNIT_EXPECT_EQ_MSG(test, s - busy_llc, ARRAY_SIZE(busy_llc), "calls in %d seconds",
-			    REST_SECONDS);
+	KUNIT_EXPECT_EQ_MSG(test, s - first, nr, "calls in %d seconds", REST_SECONDS);
+}
+
+static void busy_llc_is_not_scanned(struct kunit *test)
+{
+	call_in_busy_llc(test, busy_llc, ARRAY_SIZE(busy_llc));
+}
+
+static void busy_asymmetric_llc_is_not_scanned(struct kunit *test)
+{
+	call_in_busy_llc(test, busy_asymmetric_llc, ARRAY_SIZE(busy_asymmetric_llc));
 }
 
 /* ---- whole wake-ups ---- */
@@ -658,6 +715,7 @@ static void woken_task_goes_to_the_idle_cpu(struct kunit *test)
 static struct kunit_case sched_cluster_cases[] = {
 	KUNIT_CASE_PARAM(select_idle_sibling_picks, situations_gen_params),
 	KUNIT_CASE(busy_llc_is_not_scanned),
+	KUNIT_CASE(busy_asymmetric_llc_is_not_scanned),
 	KUNIT_CASE(woken_task_goes_to_the_idle_cpu),
 	{}
 };

@@ -256,7 +256,8 @@ static void rt_stay_on(struct kunit *test, int cpu, int priority)
 static const struct sched_test_topology
 rt_two_cpus = { .name = "LLC of 2", .cpus = 2, .llc = 2 },
 rt_clusters = { .name = "clusters of 2 in LLCs of 4", .cpus = 8, .cluster = 2, .llc = 4 },
-rt_islands = { .name = "no domains", .cpus = 4, .llc = 1, .no_machine = true };
+rt_islands = { .name = "no domains", .cpus = 4, .llc = 1, .no_machine = true },
+rt_big_little = { .name = "big and little", .cpus = 8, .llc = 8, .little = 4 };
 
 /**
  * struct rt_choice - where an RT task shall go
@@ -320,6 +321,11 @@ static const struct rt_choice rt_choices[] = {
 	  .waker_free = true, .free = RT_CPU(2), .pick = RT_CPU(3) },
 	{ "without_domains_any_free_cpu_will_do", &rt_islands, .cpu = 0, .waker = 3,
 	  .free = RT_CPUS(1, 2), .pick = RT_CPUS(1, 2) },
+	/* An RT task asks for a big CPU, unless somebody says less. */
+	{ "big_cpu_comes_before_a_little_one", &rt_big_little, .cpu = 0, .waker = 1,
+	  .waker_free = true, .free = RT_CPUS(2, 3) | RT_CPU(6), .pick = RT_CPU(6) },
+	{ "little_cpu_is_better_than_none", &rt_big_little, .cpu = 0, .waker = 7,
+	  .free = RT_CPUS(2, 3), .pick = RT_CPUS(2, 3) },
 };
 
 KUNIT_ARRAY_PARAM_DESC(rt_choices, rt_choices, name);
@@ -366,6 +372,8 @@ static void find_lowest_rq_picks(struct kunit *test)
 	int pick = -1;
 	bool at_rest;
 
+	if (c->machine->little && !IS_ENABLED(CONFIG_UCLAMP_TASK))
+		kunit_skip(test, "n/a: needs CONFIG_UCLAMP_TASK");
 	sched_test_install(test, c->machine);
 	a = rt_sleeper(test, c->cpu, MIDDLE);
 	sched_test_allow(test, a->task, c->allowed ? : RT_CPUS(0, c->machine->cpus - 1));
@@ -376,6 +384,7 @@ static void find_lowest_rq_picks(struct kunit *test)
 	at_rest = rt_wait_for(rt_choose(c, a->task, &pick));
 	rt_leave_cpus(test);
 	KUNIT_ASSERT_TRUE_MSG(test, at_rest, "CPUs did not come to rest");
+	KUNIT_EXPECT_EQ_MSG(test, rcu_preempt_depth(), 0, "RCU read locks are left");
 	KUNIT_EXPECT_EQ_MSG(test, pick >= 0, !!c->pick, "a CPU is found: %d", pick);
 	if (pick >= 0)
 		KUNIT_EXPECT_TRUE_MSG(test, c->pick & RT_CPU(pick),
@@ -510,6 +519,21 @@ static void waiting_task_is_pulled(struct kunit *test)
 	rt_pull(test, false);
 }
 
+/* The task of CPU 2 goes on running, so it has to be told to make room. */
+static void task_that_becomes_less_urgent_makes_room(struct kunit *test)
+{
+	struct rt_actor *a, *yields;
+
+	rt_needs_four_cpus(test);
+	rt_use_push_ipi(test, false);
+	rt_occupy(test, 1, URGENT);
+	yields = rt_occupy(test, 2, URGENT);
+	a = rt_waiter(test, 1, RT_CPU(2));
+	rt_set_priority(yields->task, LOW);
+	rt_expect_on(test, a, 2, "CPU 2 runs a less urgent task");
+	rt_leave_cpus(test);
+}
+
 #ifdef HAVE_RT_PUSH_IPI
 static void push_ipi_moves_a_waiting_task(struct kunit *test)
 {
@@ -553,7 +577,10 @@ static void push_ipi_goes_on_to_the_next_cpu(struct kunit *test)
 	rt_leave_cpus(test);
 }
 
-/* A CPU that pulls while the loop runs prolongs it, and does not start another. */
+/*
+ * A CPU that pulls while the loop runs prolongs it, and does not start another:
+ * nor where the loop stands at CPU 0.
+ */
 static void one_push_ipi_at_a_time(struct kunit *test)
 {
 	struct root_domain *rd;
@@ -561,13 +588,14 @@ static void one_push_ipi_at_a_time(struct kunit *test)
 	int before, first, second, next, cpu[2];
 
 	rt_needs_four_cpus(test);
+	rt_stay_on(test, 3, 0);
 	rt_use_push_ipi(test, true);
-	urgent = rt_occupy(test, 1, URGENT);
+	urgent = rt_occupy(test, 0, URGENT);
 	rt_occupy(test, 2, URGENT);
-	rt_waiter(test, 1, RT_CPU(2));
+	rt_waiter(test, 0, RT_CPU(2));
 	rd = cpu_rq(0)->rd;
 	rt_must(test, rt_wait_for(push_ipi_is_over(rd)), 0, "the IPI does not end");
-	/* CPU 1 does not take the IPI yet. */
+	/* CPU 0 does not take the IPI yet. */
 	rt_hold_cpu(test, urgent, RT_NO_IRQ);
 	scoped_guard(irqsave) {
 		before = atomic_read(&rd->refcount);
@@ -581,8 +609,8 @@ static void one_push_ipi_at_a_time(struct kunit *test)
 		next = atomic_read(&rd->rto_loop_next) - next;
 	}
 	WRITE_ONCE(urgent->hold, RT_NO_HOLD);
-	KUNIT_EXPECT_EQ_MSG(test, cpu[0], 1, "the first pull tells CPU 1");
-	KUNIT_EXPECT_EQ_MSG(test, cpu[1], 1, "the second pull leaves the loop alone");
+	KUNIT_EXPECT_EQ_MSG(test, cpu[0], 0, "the first pull tells CPU 0");
+	KUNIT_EXPECT_EQ_MSG(test, cpu[1], 0, "the second pull leaves the loop alone");
 	KUNIT_EXPECT_EQ_MSG(test, first, before + 1, "the loop holds a reference");
 	KUNIT_EXPECT_EQ_MSG(test, second, before + 1, "and one only");
 	KUNIT_EXPECT_EQ_MSG(test, next, 2, "each pull asks for one more round");
@@ -678,6 +706,7 @@ static struct kunit_case sched_rt_cases[] = {
 	KUNIT_CASE(woken_task_goes_to_the_free_cpu),
 	KUNIT_CASE(preempted_task_is_pushed),
 	KUNIT_CASE(waiting_task_is_pulled),
+	KUNIT_CASE(task_that_becomes_less_urgent_makes_room),
 	KUNIT_CASE(pulled_task_may_use_the_cpu),
 	KUNIT_CASE(room_is_made_for_a_task_that_must_stay),
 #ifdef HAVE_RT_PUSH_IPI
