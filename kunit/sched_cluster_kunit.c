@@ -533,8 +533,6 @@ static struct crowd *make_situation(struct kunit *test, const struct situation *
 	sched_test_install(test, s->machine);
 	/* Otherwise the scan does not end early. */
 	sched_test_set_feature(test, __SCHED_FEAT_SIS_UTIL, s->limited);
-	/* What the task has used is remembered, or forgotten while it sleeps. */
-	sched_test_set_feature(test, __SCHED_FEAT_UTIL_EST, s->heavy);
 	crowd = new_crowd(test, true);
 	late = new_crowd(test, false);
 	for (int cpu = 0; cpu < s->machine->cpus; cpu++)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -159,13 +159,18 @@ class Counted:
     seconds: float
 
 
-def is_reached(
-    mutant: Numbered, counters: Sequence[tuple[str, str, int]], ran: Collection[tuple[str, str, int]]
-) -> bool:
-    """Whether a guest executed the statement that a mutant changes: the last one that begins at or above its line."""
+def statement_of(mutant: Numbered, counters: Iterable[tuple[str, str, int]]) -> tuple[str, str, int] | None:
+    """The counted statement that a mutant changes: the last one that begins at or above its line."""
     change = mutant.change
     above = [each for each in counters if each[:2] == (mutant.file, change.function) and each[2] <= change.line]
-    return not above or max(above, key=lambda each: each[2]) in ran
+    return max(above, key=lambda each: each[2], default=None)
+
+
+def is_reached(
+    mutant: Numbered, counters: Iterable[tuple[str, str, int]], ran: Collection[tuple[str, str, int]]
+) -> bool:
+    """Whether a guest executed the statement that a mutant changes."""
+    return (statement := statement_of(mutant, counters)) is None or statement in ran
 
 
 def numbered(sources: Mapping[str, str], targets: Sequence[MutantTarget]) -> tuple[Numbered, ...]:
@@ -398,8 +403,11 @@ def try_generated(options: GeneratedOptions) -> Verdict:
         what = f"{len(one.ran)} of {len(each.counters)} statements reached, {len(one.passed)} tests passed"
         say(f"{name}: {what}, {one.seconds:.0f} s")
     ran = frozenset[tuple[str, str, int]]().union(*(each.ran for each in counted.values()))
-    unreached = _unreached(built.values(), ran, wanted, sources, {(f, text) for f, text, _ in data.unreached})
-    tried = _all_tried(some, built, data, counted)
+    statements = dict.fromkeys(each for kernel in built.values() for each in kernel.counters if each[1] in wanted)
+    unreached, excused = not_run([each for each in statements if each not in ran], sources, data)
+    without_effect = {each.number for each in some if statement_of(each, statements) in excused}
+    tried = _all_tried([each for each in some if each.number not in without_effect], built, data, counted)
+    tried += tuple(Tried(each, End.EQUIVALENT) for each in some if each.number in without_effect)
     tried, wrong = judged_equivalents(tried, pool, known)
     for line in _report(tried, unreached, wrong):
         print(line)
@@ -408,21 +416,14 @@ def try_generated(options: GeneratedOptions) -> Verdict:
     return Verdict.FAIL if unreached or wrong or any(each.end is End.SURVIVED for each in tried) else Verdict.PASS
 
 
-def _unreached(
-    built: Collection[Built],
-    ran: Collection[tuple[str, str, int]],
-    wanted: Collection[str],
-    sources: Mapping[str, str],
-    excused: Collection[tuple[str, str]],
-) -> tuple[str, ...]:
-    """The statements of some functions that no guest executes, without those that the data excuse with a reason."""
-    all_ = dict.fromkeys(each for kernel in built for each in kernel.counters)
-    found = []
-    for file, name, line in all_:
-        text = sources[file].splitlines()[line - 1].strip()
-        if name in wanted and (file, name, line) not in ran and (name, text) not in excused:
-            found.append(f"{file}:{line} {name}: {text}")
-    return tuple(found)
+def not_run(
+    missing: Sequence[tuple[str, str, int]], sources: Mapping[str, str], data: MutantData
+) -> tuple[tuple[str, ...], frozenset[tuple[str, str, int]]]:
+    """Of statements that no guest executes: those without a reason in the data, as text, and those with one."""
+    texts = {each: sources[each[0]].splitlines()[each[2] - 1].strip() for each in missing}
+    reasons = {(name, text) for name, text, _ in data.unreached}
+    excused = frozenset(each for each in missing if (each[1], texts[each]) in reasons)
+    return tuple(f"{e[0]}:{e[2]} {e[1]}: {texts[e]}" for e in missing if e not in excused), excused
 
 
 def _all_tried(

@@ -26,6 +26,7 @@ from schedlib.dev.generated_mutants import (
     end_of,
     is_reached,
     judged_equivalents,
+    not_run,
     numbered,
     touched,
 )
@@ -95,6 +96,13 @@ def test_a_mutant_of_a_statement_that_never_runs_is_not_booted() -> None:
     rows = {line: replace(mutant(1), change=replace(mutant(1).change, line=line)) for line in (2, 3, 4, 5)}
     reached = {line: is_reached(each, counters, [counters[0]]) for line, each in rows.items()}
     assert reached == {2: True, 3: True, 4: True, 5: False}
+
+
+def test_a_statement_that_never_runs_needs_a_reason() -> None:
+    sources = {"a.c": "f\n\treturn 0;\ng\n\treturn 0;\n"}
+    data = MutantData({}, (), (("f", "return 0;", "why"),))
+    found = not_run([("a.c", "f", 2), ("a.c", "g", 4)], sources, data)
+    assert found == (("a.c:4 g: return 0;",), frozenset({("a.c", "f", 2)}))
 
 
 def test_an_equivalent_that_dies_or_is_gone_is_wrong() -> None:

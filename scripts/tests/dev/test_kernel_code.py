@@ -12,13 +12,15 @@ import pytest
 
 from schedlib.cache import cache_dir
 from schedlib.contracts import c_tables
-from schedlib.dev.dev_options import SPARSE
+from schedlib.dev.dev_options import COMPILE_ROWS, SPARSE
+from schedlib.dev.plain_tree import clone_with_series, compile_row
 from schedlib.kernel.build import build_directory, built
 from schedlib.kernel.kconfig import load
 from schedlib.kernel.targets import TARGETS
 from schedlib.paths import KUNIT, PATCHES, SELFTESTS
 from schedlib.tree.compose import TESTS_DIRECTORY, compose
 from schedlib.tree.kernel_tree import Tree, checked_out
+from schedlib.verdict import Verdict
 
 pytestmark = pytest.mark.guest
 
@@ -81,3 +83,12 @@ def test_no_warnings_from_the_compiler_and_sparse(series: Tree) -> None:
     # The tables of layout_fields.c are read from its object, which is never linked: nothing declares them.
     findings = [each for each in findings if f"/{c_tables.FIELDS}:" not in each or "Should it be static" not in each]
     assert findings == []
+
+
+def test_the_series_compiles_where_bpf_is_off(series: Tree, tmp_path: Path) -> None:
+    """Without CONFIG_BPF_SYSCALL nothing declares bpf_get_btf_vmlinux()."""
+    clone, _ = clone_with_series(series, tmp_path / "plain")
+    row = COMPILE_ROWS["x86_64"]
+    assert "CONFIG_BPF_SYSCALL" not in load(row.fragments).values
+    verdict, said, found = compile_row(clone, tmp_path / "build", "x86_64", row)
+    assert (verdict, found) == (Verdict.PASS, ()), said
