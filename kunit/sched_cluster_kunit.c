@@ -33,7 +33,6 @@ mixed_llc = { .name = "mixed LLC", .cpus = 8, .cluster = 2, .clustered = 4, .llc
 smt_clusters = { .name = "clusters of 2 cores", .cpus = 8, .cluster = 4, .llc = 8, .smt = 2 },
 smt_two_llcs = { .name = "LLCs of 2 cores", .cpus = 8, .llc = 4, .smt = 2 },
 big_little = { .name = "big and little", .cpus = 8, .llc = 8, .little = 4 },
-one_little = { .name = "one little", .cpus = 8, .llc = 8, .little = 1 },
 smt_big_little = { .name = "big and little cores", .cpus = 8, .llc = 8, .smt = 2, .little = 4 };
 
 /* Who calls: which task, and from where. */
@@ -587,21 +586,15 @@ static const struct situation busy_llc[] = {
 	BUSY_LLC("with neither the target is kept", 2, 2, CPU(5)),
 };
 
-/* With more little CPUs the kernel does not find that all are busy. */
-static const struct situation busy_asymmetric_llc[] = {
-	{ .name = "the target is kept", .machine = &one_little, .idle = CPU(1) | CPU(3) | CPU(7),
-	  .target = 5, .prev = 2, .recent = 2, .pick = CPU(5) },
-};
-
 /*
  * The kernel limits the scan once all CPUs were busy for some time, and finds
  * out later that some no longer are. Between these, the calls are made.
  */
-static void call_in_busy_llc(struct kunit *test, const struct situation *s, int nr)
+static void busy_llc_is_not_scanned(struct kunit *test)
 {
 	struct call *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
 	unsigned long until = jiffies + REST_SECONDS * HZ;
-	const struct situation *first = s;
+	const struct situation *s = &busy_llc[0];
 	struct crowd *crowd;
 
 	KUNIT_ASSERT_NOT_NULL(test, c);
@@ -609,7 +602,7 @@ static void call_in_busy_llc(struct kunit *test, const struct situation *s, int 
 	crowd = new_crowd(test, true);
 	sched_test_set_feature(test, __SCHED_FEAT_SIS_UTIL, true);
 	c->p = sleeping_task(test, s);
-	while (s < first + nr && time_before(jiffies, until)) {
+	while (s < busy_llc + ARRAY_SIZE(busy_llc) && time_before(jiffies, until)) {
 		if (!scan_ends_early(s->target)) {
 			KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(5)), 0);
 			for (int cpu = 0; !crowd->nr && cpu < s->machine->cpus; cpu++)
@@ -633,17 +626,8 @@ static void call_in_busy_llc(struct kunit *test, const struct situation *s, int 
 		}
 		cond_resched();
 	}
-	KUNIT_EXPECT_EQ_MSG(test, s - first, nr, "calls in %d seconds", REST_SECONDS);
-}
-
-static void busy_llc_is_not_scanned(struct kunit *test)
-{
-	call_in_busy_llc(test, busy_llc, ARRAY_SIZE(busy_llc));
-}
-
-static void busy_asymmetric_llc_is_not_scanned(struct kunit *test)
-{
-	call_in_busy_llc(test, busy_asymmetric_llc, ARRAY_SIZE(busy_asymmetric_llc));
+	KUNIT_EXPECT_EQ_MSG(test, s - busy_llc, ARRAY_SIZE(busy_llc), "calls in %d seconds",
+			    REST_SECONDS);
 }
 
 /* ---- whole wake-ups ---- */
@@ -713,7 +697,6 @@ static void woken_task_goes_to_the_idle_cpu(struct kunit *test)
 static struct kunit_case sched_cluster_cases[] = {
 	KUNIT_CASE_PARAM(select_idle_sibling_picks, situations_gen_params),
 	KUNIT_CASE(busy_llc_is_not_scanned),
-	KUNIT_CASE(busy_asymmetric_llc_is_not_scanned),
 	KUNIT_CASE(woken_task_goes_to_the_idle_cpu),
 	{}
 };
