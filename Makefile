@@ -5,11 +5,11 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help check layout status c2c run gate fleet premerge export kernels judge fetch doctor cache \
-	test quick mutants bench litmus test-tree schemas kselftest
+	test quick mutants bench litmus test-tree docs schemas kselftest
 
 quote = '$(subst ','\'',$(1))'
 given := $(strip $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name))))
-flags := AGAIN APPLY GENERATED IN_GUEST INSTALL INSTALL_HOOK LIST LONG LOOKS MARKED NO_BLAME REMOVE RUNNING SELFTESTS STAGED TRUST VERBOSE WITHOUT_MAP
+flags := AGAIN APPLY CHECK GENERATED IN_GUEST INSTALL INSTALL_HOOK LIST LONG LOOKS MARKED NO_BLAME REMOVE RUNNING SELFTESTS STAGED TRUST VERBOSE WITHOUT_MAP
 name = --$(shell printf %s $(call quote,$(1)) | tr A-Z_ a-z-)
 # PLACEBO=1 selects the carried placebo, PLACEBO=FILE another one.
 bare = $(or $(filter $(1),$(flags)),$(filter PLACEBO=1,$(1)=$($(1))))
@@ -88,6 +88,9 @@ litmus: ## what the kernel's memory model says of cpupri's barriers; needs herd7
 
 test-tree: ## the exported series in a plain kernel tree, without schedline
 	$(schedline) dev test-tree $(options)
+
+docs: ## the parts of the pages that are made of code, configs and recorded runs (CHECK=1 names what differs)
+	$(schedline) dev docs $(options)
 
 schemas: ## the JSON schema of a document that others read or write (NAME=gate)
 	$(schedline) dev schemas $(call operands,NAME) $(call options,NAME)

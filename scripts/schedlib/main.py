@@ -81,7 +81,8 @@ def parser(words: Sequence[str] = ()) -> VerbParser:
             told = verbs._choices_actions[-1]
             lines.append(f"  {told.dest:<9} {told.help}")
         lines.append("")
-    dev = verbs.add_parser("dev", usage="schedline dev VERB [options]", description="For developers of schedline.")
+    about = "what only developers of schedline run"
+    dev = verbs.add_parser("dev", usage="schedline dev VERB [options]", description=about, help=about)
     inner: Any = dev.add_subparsers(prog=dev.prog, metavar="VERB", required=True)
     _module("dev.dev").add_parser(inner)
     lines.append(f"  {'dev':<9} {', '.join(inner.choices)}")
@@ -89,6 +90,14 @@ def parser(words: Sequence[str] = ()) -> VerbParser:
     top.description = "\n".join(lines)
     top.epilog = _CODES
     return top
+
+
+def verbs_of(parent: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
+    """The verbs below a parser: name, parser, and what --help says of it."""
+    for action in parent._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            about = {each.dest: each.help or "" for each in action._choices_actions}
+            yield from ((name, verb, about.get(name, "")) for name, verb in action.choices.items())
 
 
 def main(words: Sequence[str]) -> int:

@@ -23,6 +23,16 @@ class Verdict(Enum):
 
 _EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.ERROR: 2, Verdict.INCONCLUSIVE: 3}
 
+MEANINGS = {
+    Verdict.PASS: "all that had to run did run, and held",
+    Verdict.FAIL: "a test failed, the kernel crashed, or a test that had to run is missing",
+    Verdict.ERROR: (
+        "nothing was tested: wrong usage, something missing on the machine, a tree that does not build, a kernel that "
+        "does not boot, or a bug in schedline"
+    ),
+    Verdict.INCONCLUSIVE: "nothing can be said: all tests were skipped, or there are too few measurements",
+}
+
 # An environment problem must never hide a real failure, and "too few runs" must never hide an environment problem.
 _PRIORITY = (Verdict.FAIL, Verdict.ERROR, Verdict.INCONCLUSIVE, Verdict.PASS)
 

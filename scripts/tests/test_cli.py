@@ -71,6 +71,18 @@ def recipe(*words: str, **environment: str) -> list[str]:
     return shlex.split(next(line for line in text.splitlines() if line.startswith("scripts/schedline")))
 
 
+def test_make_check_installs_packages_as_root_alone() -> None:
+    said = subprocess.run(["make", "-n", "-C", PROJECT, "check"], check=True, capture_output=True, text=True).stdout
+    (line,) = (line for line in said.splitlines() if "--install" in line)
+    assert line.startswith('if [ "$(id -u)" = 0 ] && command -v apt-get') and "doctor --install check" in line
+    assert (
+        "--install"
+        not in subprocess.run(
+            ["make", "-n", "-C", PROJECT, "layout"], check=True, capture_output=True, text=True
+        ).stdout
+    )
+
+
 def test_make_variables_are_quoted(tmp_path: Path) -> None:
     hostile = f"$(touch {tmp_path}/a)'; touch {tmp_path}/b; `touch {tmp_path}/c`"
     assert hostile in recipe("layout", f"JSON={hostile.replace('$', '$$')}")

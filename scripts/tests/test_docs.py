@@ -14,6 +14,7 @@ import os
 import re
 import shlex
 import subprocess
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from pathlib import Path
 import pytest
 
 from schedlib.errors import SchedlineError
+from schedlib.gate.statistics import bad_share
 from schedlib.main import parser
 from schedlib.paths import PROJECT
 
@@ -258,11 +260,26 @@ def missing_files(root: Path) -> list[str]:
     return wrong
 
 
-def unexplained_rules(root: Path) -> list[str]:
-    """Layout rules without a row in the table of docs/contracts.md."""
-    rules = re.findall(r"^sched_layout:\w+:(\S+\.\S+)", (root / "kunit/tests.txt").read_text(), re.M)
-    text = (root / "docs/contracts.md").read_text()
-    return [f"docs/contracts.md: no row for {rule}" for rule in rules if f"\n| `{rule}` |" not in text]
+def unheld_claims(root: Path) -> list[str]:
+    """Paragraphs and tables of README that name no test which holds them, and tests that do not exist.
+
+    A comment `<!-- held by: tests/FILE.py::TEST ... -->` names the tests of all that stands between it and the heading
+    or the comment before it.
+    """
+    text = (root / "README.md").read_text()
+    wrong = []
+    for named in re.findall(r"<!-- held by: (.+?) -->", text):
+        for each in named.split():
+            file, _, test = each.partition("::")
+            path = root / "scripts" / file
+            if not path.is_file() or not re.search(rf"^def {re.escape(test)}\(", path.read_text(), re.M):
+                wrong.append(f"README.md: there is no {each}")
+    for section in re.split(r"^#+ .*$", _FENCE.sub("", text), flags=re.M):
+        claims = re.sub(r"<!-- (?!held by: ).*?-->", "", section.rpartition("<!-- held by: ")[2].partition("-->")[2])
+        rest = section if "<!-- held by: " not in section else claims
+        if rest.strip():
+            wrong.append(f"README.md: no test holds: {' '.join(rest.split())[:60]}")
+    return wrong
 
 
 def undated_tables(root: Path) -> list[str]:
@@ -290,7 +307,7 @@ CHECKS: tuple[Callable[[Path], list[str]], ...] = (
     unnamed_verbs,
     too_long,
     missing_files,
-    unexplained_rules,
+    unheld_claims,
     undated_tables,
 )
 
@@ -343,6 +360,8 @@ SCENE = {
     "after/c2c.json": b"",
     "measured/c2c.json": b"",
     "measured/measured.json": b"",
+    "docs/recorded/campaign/base/boots.csv": b"",
+    "docs/recorded/campaign/candidate/boots.csv": b"",
     "objects.json": b"",
     "report.txt": b"",
     "samples.txt": b"",
@@ -410,8 +429,33 @@ def test_pages(check: Callable[[Path], list[str]]) -> None:
     assert not check(PROJECT)
 
 
+def test_readme_has_the_figures_of_the_mails() -> None:
+    text = " ".join((PROJECT / "README.md").read_text().split())
+    mails = tomllib.loads((PROJECT / "configs/changes.toml").read_text())
+    for change, said in (
+        ("rd-lines", "FFmpeg 5 % more frames per second there"),
+        ("cpupri-lines", "`cpupri-lines` 11 % more"),
+    ):
+        gain = mails[change]["gain"]
+        (percent,) = re.findall(r"reach (\d+ %) more frames per second", gain)
+        assert "480 CPUs" in gain and "FFmpeg" in gain and percent in said and said in text
+
+
+def test_a_pass_excludes_what_readme_says() -> None:
+    assert f"after 8 boots, up to {bad_share(8):.0%}".replace("%", " %") in (PROJECT / "README.md").read_text()
+
+
+def test_readme_says_where_it_was_measured() -> None:
+    assert "measured on 2 CPUs and in emulation" in " ".join((PROJECT / "README.md").read_text().split())
+    for name, page in pages(PROJECT).items():
+        if name.startswith("docs/results/"):
+            machines = re.findall(r"(?:machine|it) with (\d+) CPUs", page.text)
+            assert set(machines) <= {"2"}, name
+
+
 SMALL = {
-    "README.md": "# Small\n\n```sh\nmake check\n```\n\n[a page](docs/page.md) [rules](docs/contracts.md#the-rules)\n",
+    "README.md": "# Small\n\n```sh\nmake check\n```\n\n[a page](docs/page.md) [rules](docs/contracts.md#the-rules)\n\n"
+    "<!-- held by: tests/test_a.py::test_a -->\n",
     "CONTRIBUTING.md": "# Contributing\n\n```sh\nmake quick K=judge\n```\n",
     "docs/page.md": "# Page\n\n```sh\nschedline check --kdir ~/linux   # it's yours\n```\n\n"
     "[figures](results/figures.md) [more](../CONTRIBUTING.md) `configs/<kind>/a.toml`\n",
@@ -420,7 +464,7 @@ SMALL = {
     "docs/results/figures.md": "# Figures\n\n```sh\nschedline c2c\n```\n\n## One\n\n"
     "Measured 2026-11-22. Kernel: 7.3. Compiler: gcc. QEMU: 7.2.\n\n| a | 1 |\n",
     "configs/some/a.toml": "",
-    "kunit/tests.txt": "sched_layout:rq_order:rq-order.Q3\n",
+    "scripts/tests/test_a.py": "def test_a() -> None: ...\n",
 }
 
 
@@ -473,7 +517,13 @@ FLAWS: tuple[tuple[Callable[[Path], list[str]], str, str, str], ...] = (
     (too_long, "docs/page.md", "word | " * 25_000, "more than 25000"),
     (missing_files, "docs/page.md", "See configs/some/b.toml.", "there is no configs/some/b.toml"),
     (missing_files, "docs/page.md", "See `configs/other/<name>.toml`.", "there is no configs/other/<name>.toml"),
-    (unexplained_rules, "kunit/tests.txt", "sched_layout:rd_lines:rd-lines.R9", "no row for rd-lines.R9"),
+    (unheld_claims, "README.md", "It is fast.", "no test holds: It is fast."),
+    (
+        unheld_claims,
+        "README.md",
+        "It is fast. <!-- held by: tests/test_x.py::test_x -->",
+        "there is no tests/test_x",
+    ),
     (undated_tables, "docs/results/figures.md", "## Two\n\nCompiler: gcc.\n\n| b | 2 |", "Two: lacks Measured"),
     (undated_tables, "docs/results/figures.md", "## Two\n\nMeasured 2026-11-22.\n\n| b | 2 |", "Two: lacks Kernel"),
 )

@@ -37,6 +37,13 @@ class OwnTestsOptions(QuickOptions):
 
 
 @dataclass(frozen=True)
+class DocsOptions:
+    """Whether the pages are only compared."""
+
+    check: bool = flag("--check", "name what differs, and write nothing")
+
+
+@dataclass(frozen=True)
 class BenchOptions:
     """Which figures."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from schedlib import options
 from schedlib.dev.dev_options import (
     BenchOptions,
+    DocsOptions,
     LitmusOptions,
     MutantsOptions,
     OwnTestsOptions,
@@ -104,6 +105,21 @@ def add_parser(verbs: Verbs) -> None:
         of the tests that had to run.""",
         options=TreeOptions,
         job="dev.kselftest.run_steps",
+    )
+    add_verb(
+        verbs,
+        "docs",
+        "writes the tables, transcripts, counts and pictures of the pages",
+        first=[
+            "schedline dev docs           after a change of a rule, a workload, a format or a verb",
+            "schedline dev docs --check   name what differs; exit code 1",
+        ],
+        text="""
+        Between <!-- made: NAME --> and <!-- end --> the pages have what is made of code, configs and recorded runs. A
+        test fails where a page differs. It takes seconds; no kernel is built.""",
+        options=DocsOptions,
+        job="dev.made_pages.docs",
+        libraries=("test",),
     )
     schemas = add_verb(
         verbs,

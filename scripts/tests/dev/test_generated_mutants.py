@@ -31,12 +31,10 @@ from schedlib.dev.generated_mutants import (
     touched,
 )
 from schedlib.dev.mutant_kernel import Numbered
-from schedlib.dev.mutants_page import page, score, share
+from schedlib.dev.mutants_page import score, share
 from schedlib.formats.data_file import read_toml
-from schedlib.formats.document import read
-from schedlib.formats.generated_mutants_document import GeneratedMutantsDocument
 from schedlib.guest.boot import Ending, run_guest
-from schedlib.paths import CONFIGS, PROJECT
+from schedlib.paths import CONFIGS
 
 TEXT = "int f(int a)\n{\n\tif (a > 1)\n\t\treturn 2;\n\treturn a;\n}\nint g(void)\n{\n\treturn 3;\n}\n"
 TARGETS = (MutantTarget("a.c", ("f", "g"), "rd-lines", "sched_rt*"),)
@@ -149,10 +147,3 @@ def test_a_failed_suite_ends_a_guest_when_its_line_is_whole() -> None:
     assert not STOP.search(b"[    1.0] not ok 1 sc")
     assert STOP.search(b"x\r\n[    1.0] not ok 1 sched_cluster\r\n")
     assert not STOP.search(b"    not ok 1 a_case\n")
-
-
-def test_the_page_is_made_of_the_recorded_runs() -> None:
-    runs = [read(path, GeneratedMutantsDocument, "") for path in sorted(RECORDS.glob("*.json"))]
-    text = (PROJECT / "docs/results/mutants.md").read_text()
-    measured = next(each for each in text.split("\n\n") if each.startswith("Measured "))
-    assert "\n".join(page(runs, measured)) + "\n" == text

@@ -465,18 +465,6 @@ def test_csv_with_runs_and_boots(tmp_path: Path) -> None:
     assert "--unit run says that all files are of one boot" in said
 
 
-def test_the_documentation_lists_the_formats() -> None:
-    section = (PROJECT / "docs/gate.md").read_text().partition("## Runs that you already have")[2].partition("\n## ")[0]
-    rows = [
-        [word.strip().strip("`") for word in line.split("|")[1:-1]]
-        for line in section.splitlines()
-        if line[:3] == "| `" and line.count("|") == 4
-    ]
-    judged_names = [" or ".join(", ".join(each) for each in kind.judged) for kind in FOREIGN_FORMATS]
-    told = [[row[0], row[1], row[2].replace("`", "")] for row in rows]
-    assert told == [[each.name, each.make, names] for each, names in zip(FOREIGN_FORMATS, judged_names, strict=True)]
-
-
 def test_everything_that_was_read_is_a_valid_run(tmp_path: Path) -> None:
     found = read(tmp_path / "runs", "a.json", (RECORDED / "cyclictest/2.60.json").read_bytes())
     assert all(isinstance(run, Run) and run.status == "DONE" for _, run in found.runs)

@@ -257,5 +257,17 @@ def test_the_patch_of_readme_gets_the_answer_of_readme(tmp_path: Path) -> None:
     parts = [re.escape(" ".join(part.split())) for part in wanted.split("...")]
     assert done.returncode == 1
     assert re.search(".*".join(parts), said), said
-    (count,) = re.findall(r"looked at (\d+) structures", said)
-    assert f"It has rules for {count} structures" in readme
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("first-line.txt", ("--struct", "rq", "--patch", str(PROJECT / "docs/recorded/first-line.patch"))),
+        ("root_domain.txt", ("--struct", "root_domain", "--without", "rd-lines,cpupri-lines")),
+    ],
+)
+def test_the_recorded_lines_are_those_of_the_kernel(file: str, words: tuple[str, ...]) -> None:
+    said = subprocess.run([SCHEDLINE, "layout", "--series", "7.3", *words], check=True, capture_output=True, text=True)
+    recorded = (PROJECT / "docs/recorded" / file).read_text()
+    for part in re.split(r"^(?=struct )", recorded, flags=re.M):
+        assert part in said.stdout

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -25,9 +24,7 @@ from schedlib.layout.members import read_members
 from schedlib.layout.pack_units import Unit, units_of
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.unit_build import Preprocessed, UnitBuild
-from schedlib.names import pack_names
 from schedlib.options import ChangeOptions, TreeOptions
-from schedlib.paths import CONFIGS, PROJECT
 from schedlib.premerge import parts
 from schedlib.premerge.series import read_series
 from schedlib.tree.kernel_tree import open_kdir, put_files
@@ -433,12 +430,3 @@ def test_structures_behind_one_that_is_missing_are_read(tmp_path: Path) -> None:
     with pytest.raises(SchedlineError, match="no debug information for struct c"):
         read_members(tmp_path / "a.o", ["c", "d"])
     assert time.monotonic() - started < 60
-
-
-def test_the_page_names_every_structure() -> None:
-    text = (PROJECT / "docs/contracts.md").read_text()
-    for pack in pack_names():
-        [row] = [line for line in text.splitlines() if line.startswith(f"| `{pack}` |")]
-        assert re.findall(r"`(\w+)`", row.split("|")[2]) == sorted(
-            path.stem for path in (CONFIGS / "contracts" / pack).glob("*.toml")
-        )

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline dev docs`: the parts of README and docs/ that are made of code, configs and recorded runs.
+
+A made part stands between `<!-- made: NAME -->` and `<!-- end -->`, in a line or over several. NAME is a key of PARTS,
+perhaps with words behind it. `made()` gives every file as it has to be; the command writes them, and a test compares.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import chdir, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from schedlib import main as command
+from schedlib.c2c.c2c_options import WORKLOADS
+from schedlib.cache import write_atomic
+from schedlib.contracts.contract_rules import our_rules, pack_rules
+from schedlib.dev.dev_options import DocsOptions
+from schedlib.dev.made_pictures import PICTURES, RECORDED
+from schedlib.dev.mutants_page import score_table
+from schedlib.errors import SchedlineError
+from schedlib.formats.contract_file import ClauseKind
+from schedlib.formats.document import read
+from schedlib.formats.generated_mutants_document import GeneratedMutantsDocument
+from schedlib.gate.rules import load_gate
+from schedlib.gate.tool_formats import FOREIGN_FORMATS
+from schedlib.names import pack_names
+from schedlib.paths import CONFIGS, INSTALLED, KUNIT, PROJECT
+from schedlib.runs.workload_suites import load_suite, suite_names
+from schedlib.verdict import BISECT_SKIP, MEANINGS, Verdict
+
+MUTANTS_RECORDED = PROJECT / "scripts/tests/dev/generated-mutants"
+
+_PART = re.compile(r"(<!-- made: (?P<name>[^>]+?) -->)(?P<old>.*?)(?P<end><!-- end -->)", re.S)
+
+
+def docs(wanted: DocsOptions) -> Verdict:
+    """Write the made parts and the pictures where they differ, or only name the files.
+
+    Raises:
+        SchedlineError: there is no clone to write to, or a page asks for a part that nobody makes.
+    """
+    if INSTALLED:
+        raise SchedlineError("pip has installed schedline without its pages", "run it in a clone")
+    files = made(PROJECT)
+    differing = [path for path, text in files.items() if not path.exists() or path.read_text() != text]
+    for path in differing:
+        print(f"{'differs' if wanted.check else 'written'}: {path.relative_to(PROJECT)}")
+        if not wanted.check:
+            write_atomic(path, files[path])
+    return Verdict.FAIL if differing and wanted.check else Verdict.PASS
+
+
+def made(root: Path) -> Mapping[Path, str]:
+    """Each page and each picture below a directory, as it has to be."""
+    pages = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
+    pictures = {root / "docs" / name: draw() for name, draw in PICTURES.items()}
+    return {path: filled(path.read_text()) for path in pages} | pictures
+
+
+def filled(page: str) -> str:
+    """A page with its parts made.
+
+    Raises:
+        SchedlineError: a part is unknown, or its mark has no end.
+    """
+    if len(re.findall(r"<!-- made: ", page)) != len(_PART.findall(page)):
+        raise SchedlineError("a made part of a page has no end", "write <!-- end --> behind it")
+
+    def part(found: re.Match[str]) -> str:
+        name, *words = found["name"].split()
+        if name not in PARTS:
+            raise SchedlineError(f"no part of a page is called {name}", f"choose one of {', '.join(PARTS)}")
+        text = PARTS[name](words)
+        around = "\n" if found["old"].startswith("\n") else ""
+        return f"{found[1]}{around}{text}{around}{found['end']}"
+
+    return _PART.sub(part, page)
+
+
+def _table(heads: Sequence[str], rows: Iterator[Sequence[object]]) -> str:
+    """A table in Markdown."""
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    return "\n".join([*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
+
+
+def _toml(path: Path) -> Any:
+    return tomllib.loads(path.read_text())
+
+
+def _counts() -> Mapping[str, int | str]:
+    """What pages count or list in a sentence."""
+    listed = (KUNIT / "tests.txt").read_text().splitlines()
+    return {
+        "structures": len(list((CONFIGS / "contracts").rglob("*.toml"))),
+        "rules": len(our_rules().rules) + len(pack_rules(pack_names()).rules),
+        "packs": len(pack_names()),
+        "pack-structures": len(pack_rules(pack_names()).types()),
+        "pack-rules": len(pack_rules(pack_names()).rules),
+        "tests": sum(bool(line) and not line.startswith("#") for line in listed),
+        "series": ", ".join(_toml(CONFIGS / "series.toml")),
+    }
+
+
+def _rules(_: Sequence[str]) -> str:
+    """The rules of the scheduler with their reasons. Those that close a line are marked."""
+    rules = our_rules()
+
+    def rows() -> Iterator[Sequence[object]]:
+        for rule in rules.rules:
+            closes = any(each.kind is ClauseKind.ALONE for each in rules.of(rule.id))
+            yield f"`{rule.id}`{', closed' if closes else ''}", rule.reason
+
+    return _table(("rule", "why"), rows())
+
+
+def _packs(_: Sequence[str]) -> str:
+    def rows() -> Iterator[Sequence[object]]:
+        for pack in pack_names():
+            files = sorted((CONFIGS / "contracts" / pack).glob("*.toml"))
+            yield f"`{pack}`", ", ".join(f"`{path.stem}`" for path in files)
+
+    return _table(("pack", "structures"), rows())
+
+
+def _metrics(_: Sequence[str]) -> str:
+    """The metrics of the default gates."""
+
+    def rows() -> Iterator[Sequence[object]]:
+        for rule in load_gate("default").rules:
+            unit = "in a million" if rule.absolute else "%"
+            limits = (f"{rule.budget:g} {unit}", f"{rule.detect:g} {unit}")
+            yield f"`{rule.name}`", f"`{rule.tool}`", *limits, rule.because
+
+    return _table(("metric", "workload", "budget", "detect", "because"), rows())
+
+
+def _traffic_budgets(_: Sequence[str]) -> str:
+    """The budgets of `c2c diff`."""
+    of = {"*": "each object", "*.*": "each field"}
+    counts = {"false_shared": "false sharing"}
+    rows = (
+        (counts.get(row["count"], row["count"]), of[row["of"]], f"{row['budget']:g} % + {row['floor']}")
+        for row in _toml(CONFIGS / "gates/c2c.toml")["metric"]
+    )
+    return _table(("count", "of", "may rise by"), rows)
+
+
+def _formats(_: Sequence[str]) -> str:
+    """The files of other tools that the gate reads."""
+    rows = (
+        (f"`{each.name}`", f"`{each.make}`", " or ".join(", ".join(f"`{name}`" for name in row) for row in each.judged))
+        for each in FOREIGN_FORMATS
+    )
+    return _table(("format", "how to make a file", "judged"), rows)
+
+
+def _suites(_: Sequence[str]) -> str:
+    """The suites of `schedline run`, and whether they measure what the default gates judge."""
+    tools = {rule.tool for rule in load_gate("default").rules}
+
+    def rows() -> Iterator[Sequence[object]]:
+        for name in suite_names():
+            suite = load_suite(name)
+            programs = [row.program for row in suite.rows]
+            # Of several rows that run one program, the one that is named after it is compared.
+            compared = {each for each in programs if programs.count(each) == 1}
+            compared |= {row.name.replace("-", "_") for row in suite.rows}
+            yield f"`{name}`", suite.about, "yes" if tools <= compared else "no"
+
+    return _table(("suite", "what it is", "default gates"), rows())
+
+
+def _exit_codes(_: Sequence[str]) -> str:
+    rows = [(each.exit_code, each.name, MEANINGS[each]) for each in Verdict]
+    bisect = (BISECT_SKIP, "", "with `--bisect`: everything but PASS and FAIL, for `git bisect run`")
+    return _table(("code", "verdict", "meaning"), iter([*rows, bisect]))
+
+
+def _verbs(_: Sequence[str]) -> str:
+    """The verbs, with those below them."""
+
+    def rows() -> Iterator[Sequence[object]]:
+        for name, verb, about in command.verbs_of(command.parser()):
+            below = "".join(f", `{name} {inner}`" for inner, _, _ in command.verbs_of(verb))
+            yield f"`{name}`{below}", about
+
+    return _table(("verb", "what it does"), rows())
+
+
+def _workloads(_: Sequence[str]) -> str:
+    rows = ((f"`{each.name}`", each.about, each.rounds) for each in WORKLOADS.values())
+    return _table(("`--workload`", "what it does", "rounds"), rows)
+
+
+def _mutants(_: Sequence[str]) -> str:
+    recorded = sorted(MUTANTS_RECORDED.glob("*.json"))
+    return "\n".join(score_table([read(path, GeneratedMutantsDocument, "") for path in recorded]))
+
+
+def _transcript(words: Sequence[str]) -> str:
+    """A command of ours and what it prints, run at the top of this project."""
+    said = io.StringIO()
+    with chdir(PROJECT), redirect_stdout(said):
+        command.main(words[1:])
+    return f"```console\n$ {' '.join(words)}\n{said.getvalue().rstrip()}\n```"
+
+
+def _patch(_: Sequence[str]) -> str:
+    """The recorded patch, without its file names."""
+    _, start, hunk = (RECORDED / "first-line.patch").read_text().partition("@@")
+    return f"```diff\n{start}{hunk.rstrip()}\n```"
+
+
+PARTS: Mapping[str, Callable[[Sequence[str]], str]] = {
+    "count": lambda words: str(_counts()[words[0]]),
+    "exit-codes": _exit_codes,
+    "formats": _formats,
+    "metrics": _metrics,
+    "mutants": _mutants,
+    "packs": _packs,
+    "patch": _patch,
+    "rules": _rules,
+    "suites": _suites,
+    "traffic-budgets": _traffic_budgets,
+    "transcript": _transcript,
+    "verbs": _verbs,
+    "workloads": _workloads,
+}
+"""What a page may ask for; each takes the words behind its name."""

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The parts of the pages that `schedline dev docs` makes are up to date, and a mark that it cannot fill is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from schedlib.dev import made_pages
+from schedlib.dev.made_pictures import recorded_lines
+from schedlib.errors import SchedlineError
+from schedlib.paths import PROJECT
+
+FILES = made_pages.made(PROJECT)
+
+
+@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(PROJECT)) for path in FILES])
+def test_a_page_has_what_the_command_makes(path: Path) -> None:
+    assert path.read_text() == FILES[path], "run: schedline dev docs"
+
+
+def test_the_pages_have_each_part() -> None:
+    used = {part for part in made_pages.PARTS if any(f"<!-- made: {part}" in text for text in FILES.values())}
+    assert used == set(made_pages.PARTS)
+
+
+def test_a_part_that_was_typed_is_replaced() -> None:
+    page = "There are <!-- made: count packs -->3<!-- end --> packs.\n\n<!-- made: exit-codes -->\nold\n<!-- end -->\n"
+    filled = made_pages.filled(page)
+    assert "There are <!-- made: count packs -->14<!-- end --> packs." in filled
+    assert "<!-- made: exit-codes -->\n| code |" in filled and "old" not in filled
+    assert made_pages.filled(filled) == filled
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [("<!-- made: nothing --><!-- end -->", "no part of a page is called nothing"), ("<!-- made: packs -->", "no end")],
+)
+def test_a_mark_that_cannot_be_filled(page: str, said: str) -> None:
+    with pytest.raises(SchedlineError, match=said):
+        made_pages.filled(page)
+
+
+def test_a_recorded_structure_is_read_line_by_line() -> None:
+    (without, before), (patched, after) = recorded_lines("first-line.txt")
+    assert "without the patch" in without and "with the patch" in patched
+    assert set(after) - set(before) == {(32, 8, "nr_enqueued")}
