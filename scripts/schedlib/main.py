@@ -94,7 +94,8 @@ def parser(words: Sequence[str] = ()) -> VerbParser:
 
 def verbs_of(parent: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
     """The verbs below a parser: name, parser, and what --help says of it."""
-    for action in parent._actions:
+    below = [parent.below] if isinstance(parent, VerbParser) else []
+    for action in (*parent._actions, *below):
         if isinstance(action, argparse._SubParsersAction):
             about = {each.dest: each.help or "" for each in action._choices_actions}
             yield from ((name, verb, about.get(name, "")) for name, verb in action.choices.items())

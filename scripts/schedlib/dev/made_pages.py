@@ -186,8 +186,8 @@ def _verbs(_: Sequence[str]) -> str:
 
     def rows() -> Iterator[Sequence[object]]:
         for name, verb, about in command.verbs_of(command.parser()):
-            below = "".join(f", `{name} {inner}`" for inner, _, _ in command.verbs_of(verb))
-            yield f"`{name}`{below}", about
+            below = ", ".join(f"`{inner}`" for inner, _, _ in command.verbs_of(verb))
+            yield f"`{name}`{': ' if below else ''}{below}", about
 
     return _table(("verb", "what it does"), rows())
 

@@ -29,7 +29,7 @@ def share(count: int, survived: int, untried: int) -> str:
 
 
 def score_table(runs: Sequence[GeneratedMutantsDocument]) -> Iterator[str]:
-    """The rows of docs/results/mutants.md, each file with its sums first, and what was never executed."""
+    """The sums of each file, its functions with mutants that survived or were not tried, and what never ran."""
     mutants = [each for run in runs for each in run.mutants]
     files = {each.function: each.file for each in mutants}
     yield "| function | count | by assertion | by others | survived | no effect | not tried | score |"
@@ -38,8 +38,7 @@ def score_table(runs: Sequence[GeneratedMutantsDocument]) -> Iterator[str]:
     for file in dict.fromkeys(files.values()):
         mine = [row for row in rows if files[row[0]] == file]
         yield _row(f"**{file.rpartition('/')[2]}**", [sum(int(row[column]) for row in mine) for column in range(1, 7)])
-        for name, *numbers in mine:
-            yield _row(f"`{name}`", numbers)
+        yield from (_row(f"`{name}`", numbers) for name, *numbers in mine if numbers[3] or numbers[5])
     unreached = dict.fromkeys(each for run in runs for each in run.unreached)
     yield from ("", f"Statements that no guest executed, so that no mutant of them can die: {len(unreached)}.")
 

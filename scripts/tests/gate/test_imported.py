@@ -591,8 +591,8 @@ def test_no_error_of_python_reaches_the_user(tmp_path: Path) -> None:
 )
 def test_the_documented_command_makes_csv(tool: str, file: str, values: dict[str, float], tmp_path: Path) -> None:
     """Real outputs of tools without a parser here; that of ktstr is made by hand from its source."""
-    section = (PROJECT / "docs/gate.md").read_text().partition("### Tools without a format of their own")[2]
-    (command,) = re.findall(rf"^(.+) {tool}\.(?:json|txt) > {tool}\.csv$", section, re.M)
+    lines = (PROJECT / "configs/to-csv.sh").read_text()
+    (command,) = re.findall(rf"^(.+) {tool}\.(?:json|txt) > {tool}\.csv$", lines, re.M)
     recording = RECORDED.parent / "recorded_csv" / file
     done = subprocess.run(["sh", "-c", f"{command} {recording}"], capture_output=True, check=True)
     found = read(tmp_path / "runs", "a.csv", done.stdout, columns=("metric", "value", "unit", "direction"))
