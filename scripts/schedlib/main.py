@@ -29,25 +29,20 @@ from schedlib.progress import UNSAFE, say
 from schedlib.verdict import BISECT_SKIP, Verdict
 
 GROUPS = {
-    "on a kernel tree": (
-        "check.check",
-        "layout.layout",
-        "layout.status",
-        "c2c.c2c",
-        "premerge.premerge",
-        "export.export",
-        "runs.kernels",
-    ),
-    "on measurements": ("runs.run", "gate.gate", "fleet.fleet"),
+    "a patch or a tree": ("layout.layout", "check.check", "premerge.premerge", "export.export", "layout.status"),
+    "cache lines on emulated CPUs": ("c2c.c2c",),
+    "a real machine": ("runs.kernels", "runs.run", "gate.gate", "fleet.fleet"),
     "other": ("check.judge", "tree.fetch", "doctor", "cache"),
 }
-"""The verbs. `check.judge` is `schedline judge`, of schedlib/check/judge_verb.py."""
+"""The verbs, by what they are for. `check.judge` is `schedline judge`, of schedlib/check/judge_verb.py."""
 
 _ABOUT = """\
-schedline: tests for the cache lines of the Linux scheduler and for its wake-up path.
+schedline: which cache lines does a kernel change make CPUs fight for?
 
-  schedline check                  Debian's 7.3 with the changes, in User-Mode Linux
-  schedline check --kdir ~/linux   your tree as it is, uncommitted changes included
+  schedline layout --kdir ~/linux --patch my.patch   a patch, in seconds; nothing is booted
+  schedline check --kdir ~/linux                     your tree with the KUnit tests: builds and boots
+  schedline c2c --kdir ~/linux                       which fields CPUs take from each other: builds and boots
+  schedline check                                    Debian's kernel: downloads 167 MB, builds and boots
 """
 
 _CODES = """\
@@ -103,6 +98,9 @@ def verbs_of(parent: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Ar
 
 def main(words: Sequence[str]) -> int:
     """Check the arguments, prepare the libraries and do the job; the exit code. SchedlineError if it cannot be done."""
+    if not words:
+        parser().print_help()
+        return Verdict.ERROR.exit_code
     arguments = parser(words).parse_args(words)
     options: Any = arguments.read(arguments)
     for extra in arguments.libraries(options):

@@ -8,8 +8,8 @@ import importlib
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
@@ -177,18 +177,58 @@ def flag(words: str, about: str) -> Any:
     return option(words, about, default=False, action="store_true")
 
 
+SECTIONS = {
+    "the kernel": "kdir series base head mbox with without change build vmlinux running arch config cpupri sanitize",
+    "a patch": "patch commit staged range install-hook format",
+    "structures": "pack contracts struct",
+    "what has to be there": "expect require",
+    "what the guests do": "workload program script files marked rounds objects quanta line clock selftests only",
+    "where it runs": "on cpus topology kernel-arg timeout",
+    "runs of a real machine": "runs measured placebo gates",
+    "files of other tools": "unit columns budget detect",
+    "results": "out json html markdown svg picture history trace no-blame latencies verbose again junit lava",
+}
+"""The headings of --help of a verb with many options, and their options; others come first."""
+
+_MANY = 10
+
+
 def add_options(parser: argparse._ActionsContainer, kind: type[Any]) -> None:
-    """Add the options that a dataclass declares by option(), and those of dataclasses in it."""
-    groups: dict[str, argparse._ActionsContainer] = {"": parser}
+    """Add the options that a dataclass declares by option(), and those of dataclasses in it.
+
+    --help shows those of a verb with many options in sections.
+    """
+    declared = list(_declared(kind))
+    groups: dict[tuple[int, str], argparse._ActionsContainer] = {}
+    made: dict[str, argparse._ActionsContainer] = {"": parser}
+    in_sections = isinstance(parser, VerbParser) and len(declared) >= _MANY
+    headings = {word: title for title, words in SECTIONS.items() for word in words.split()} if in_sections else {}
+    found = {number: headings.get(_long(each), "") for number, (_, each) in enumerate(declared)}
+    for title in SECTIONS:
+        if title in found.values():
+            made[title] = parser.add_argument_group(title)
+    for number, (owner, each) in enumerate(declared):
+        said, within = each.metadata, made[found[number]]
+        if said["group"]:
+            key = (owner, said["group"])
+            within = groups.setdefault(key, groups.get(key) or within.add_mutually_exclusive_group())
+        about = said["about"]() if callable(said["about"]) else said["about"]
+        told = said["told"] | {"help": about} | ({"dest": each.name} if said["flags"] else {})
+        within.add_argument(*(said["flags"] or [each.name]), **told)
+
+
+def _declared(kind: type[Any]) -> Iterator[tuple[int, Field[Any]]]:
+    """The fields that are options, each with a number of its dataclass: groups are of one dataclass."""
     for each in fields(kind):
         if is_dataclass(each.default_factory):
-            add_options(parser, each.default_factory)
-        elif said := each.metadata:
-            if said["group"] not in groups:
-                groups[said["group"]] = parser.add_mutually_exclusive_group()
-            about = said["about"]() if callable(said["about"]) else said["about"]
-            told = said["told"] | {"help": about} | ({"dest": each.name} if said["flags"] else {})
-            groups[said["group"]].add_argument(*(said["flags"] or [each.name]), **told)
+            yield from _declared(each.default_factory)
+        elif each.metadata:
+            yield id(kind), each
+
+
+def _long(each: Field[Any]) -> str:
+    """The name of an option as SECTIONS has it."""
+    return next((word.removeprefix("--") for word in each.metadata["flags"] if word.startswith("--")), "")
 
 
 def options_of(kind: type[Options], arguments: argparse.Namespace, **others: object) -> Options:

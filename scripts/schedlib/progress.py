@@ -119,6 +119,11 @@ UNSAFE = dict.fromkeys(
 """For str.translate(): what begins an escape sequence, or changes the direction of reading."""
 
 
+def counted(number: int, what: str, several: str = "") -> str:
+    """A number and what is counted: `1 instance`, `2 instances`. several: where `s` does not make it."""
+    return f"{number} {what if number == 1 else several or what + 's'}"
+
+
 def printable(text: str, keep: str = "") -> str:
     """Replace the characters of a text that cannot be printed or that change the direction of reading.
 

@@ -114,7 +114,6 @@ def test_an_unknown_make_variable_is_an_error() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        [],
         ["nothing"],
         ["check", "--cpus", "0"],
         ["check", "--cpus", "many"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,9 @@ import pytest
 
 from schedlib import environment, main
 from schedlib.errors import SchedlineError
+from schedlib.options import SECTIONS
 from schedlib.paths import PROJECT
+from schedlib.progress import counted
 
 COMMAND = str(PROJECT / "scripts/schedline")
 LOGS = Path(__file__).parent / "logs"
@@ -189,3 +192,24 @@ def test_outputs_are_written_through_and_never_replaced(tmp_path: Path) -> None:
     for written in ("read", "target"):
         assert json.loads((tmp_path / written).read_text())["schema"] == "check-1"
     assert (tmp_path / "target").stat().st_mode & 0o777 == 0o600
+
+
+def test_without_words_it_shows_the_help_and_the_cheapest_door_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.start([]) == 2
+    said = capsys.readouterr().out
+    assert said.index("layout --kdir ~/linux --patch") < said.index("schedline check")
+    assert said.index("a patch or a tree:") < said.index("a real machine:") < said.index("\nother:")
+
+
+def test_options_of_a_verb_with_many_are_in_sections() -> None:
+    help_of = {name: verb.format_help() for name, verb, _ in main.verbs_of(main.parser())}
+    for name in ("check", "c2c", "layout", "premerge"):
+        assert "\nthe kernel:\n" in help_of[name] and "\nresults:\n" in help_of[name], name
+    assert "\nthe kernel:\n" not in help_of["fetch"]
+    known = {word for text in help_of.values() for word in re.findall(r"--([a-z][a-z0-9-]*)", text)}
+    assert {word for words in SECTIONS.values() for word in words.split()} <= known
+
+
+def test_one_is_not_plural() -> None:
+    assert [counted(number, "CPU") for number in (0, 1, 2)] == ["0 CPUs", "1 CPU", "2 CPUs"]
+    assert counted(2, "patch", "patches") == "2 patches"

@@ -250,8 +250,8 @@ class C2cOptions:
     )
     # rt is not the default that argparse knows: it would not see that it and --program contradict each other.
     workload: str | None = option(
-        "--workload",
-        f"{'; '.join(f'{each.name}: {each.about}' for each in WORKLOADS.values())} (default: rt)",
+        "--workload NAME",
+        "the program that the guest runs, one of those above (default: rt)",
         choices=list(WORKLOADS),
         group="runs",
     )

@@ -30,6 +30,7 @@ from schedlib.c2c.traffic_table import (
 from schedlib.formats.c2c_document import Counts, MappedField, TrafficResult, TrafficRow, Watched
 from schedlib.formats.svg import STYLE, Cell, DrawnLine, DrawnObject, Key
 from schedlib.formats.svg import picture as drawn
+from schedlib.progress import counted
 
 _PLAIN, _HOT = (250, 250, 250), (203, 24, 29)
 _MOST_LINES = 40
@@ -78,7 +79,7 @@ def _object(result: TrafficResult, watched: Watched, rows: Sequence[TrafficRow],
         by_path.setdefault(row.path, []).append(row)
     lines = totals(rows, lambda row: row.line)
     whole, skew = sum(counts.misses for counts in lines.values()), watched.skews[0]
-    about = f"{watched.owner}: {watched.size} bytes, {watched.number} instances"
+    about = f"{watched.owner}: {watched.size} bytes, {counted(watched.number, 'instance')}"
     if len(watched.skews) > 1 or skew:
         about += f", begins {', '.join(map(str, watched.skews))} bytes into a line"
     shown = []
@@ -175,6 +176,7 @@ def page(result: TrafficResult) -> str:
     return rendered(
         Path(__file__).with_name("c2c_page.html.jinja"),
         found=result,
+        counted=counted,
         chosen=result.parameters,
         quanta=", ".join(str(each.quantum) for each in result.quanta),
         middle=result.middle.quantum,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from schedlib import options
 from schedlib.c2c.c2c_options import (
+    WORKLOADS,
     C2cDiffOptions,
     C2cImportOptions,
     C2cOptions,
@@ -37,7 +38,11 @@ def add_parser(verbs: Verbs) -> None:
         Instructions are counted instead of time, so the same kernel gives the same numbers. A quantum is the length
         of a CPU's turn. Several quanta show how much of a number comes from the order of turns.
 
-        The model has no latencies, no prefetcher, and caches that never run full.""",
+        The model has no latencies, no prefetcher, and caches that never run full.
+
+        workloads:
+        """
+        + "".join(f"  {each.name:<12}{each.about}\n        " for each in WORKLOADS.values()),
         examples=[
             "schedline c2c                                       7.3 with its changes, RT overload on 16 CPUs",
             "schedline c2c --without rd-lines --out base         the same without one change",

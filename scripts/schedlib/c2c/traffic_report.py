@@ -23,6 +23,7 @@ from schedlib.c2c.traffic_table import (
     totals,
 )
 from schedlib.formats.c2c_document import BlamedField, Counts, TrafficResult, TrafficRow
+from schedlib.progress import counted
 
 _ROWS, _FIELDS, _FUNCTIONS = 14, 40, 20
 _MOVES, _TRUE = 8, 6
@@ -65,7 +66,7 @@ def _objects(result: TrafficResult) -> Iterator[str]:
         if watched.later and not watched.prefix:
             yield f"allocated after counting began: {watched.later} of {watched.number} {watched.owner}"
     for key, number in result.absent.items():
-        yield f"absent on {number} CPUs: {key}"
+        yield f"absent on {counted(number, 'CPU')}: {key}"
 
 
 def _spreads(title: str, tables: Sequence[Mapping[str, Counts]], most: int) -> Iterator[str]:

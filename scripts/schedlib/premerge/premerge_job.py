@@ -26,7 +26,7 @@ from schedlib.premerge import parts, record
 from schedlib.premerge.parts import Part
 from schedlib.premerge.premerge_options import SERIES, PremergeOptions
 from schedlib.premerge.series import PatchSeries, read_series
-from schedlib.progress import say
+from schedlib.progress import counted, say
 from schedlib.tree.changes import present_changes
 from schedlib.tree.kernel_tree import open_kdir
 from schedlib.verdict import Verdict, worst
@@ -52,7 +52,7 @@ def premerge(options: PremergeOptions) -> Verdict:
     if not {"kunit", "mutants"} <= set(options.skip):
         doctor.require(["build", choose(tree, None)[0].name])
     out = results_directory(cache, options.out)
-    say(f"{len(series.patches)} patches on {series.base[:12]}, logs in {out}")
+    say(f"{counted(len(series.patches), 'patch', 'patches')} on {series.base[:12]}, logs in {out}")
     jobs: dict[str, Callable[[], Part]] = {
         "layout": lambda: parts.layout(cache, tree, series, options.archs, contracts, expected, out),
         "kunit": lambda: parts.kunit(cache, tree, series, expected, out),
@@ -76,6 +76,11 @@ def premerge(options: PremergeOptions) -> Verdict:
     content = premerge_document(started, tree.origin, series, found, verdict)
     for file in (out / SERIES, *([options.json] if options.json else [])):
         document.write(file, content)
+    if options.html:
+        # jinja2 is installed only if a page is asked for.
+        from schedlib.premerge.premerge_page import page as html_page
+
+        write_atomic(options.html, html_page(content))
     if options.form == "b4":
         print(checks_text(list(_checks(found))))
     else:

@@ -39,6 +39,7 @@ class PremergeOptions:
     )
     out: Path | None = option("--out DIR", "directory for logs, page, JSON and JUnit", new_directory)
     json: Path | None = option("--json FILE", "write the page's JSON here too", new_file)
+    html: Path | None = option("--html FILE", "write the page as HTML here", new_file)
     head: str | None = option("--head REV", "the last commit of the series (default: HEAD)", group="series")
     mbox: Path | None = option(
         "--mbox FILE", "mails instead of commits, as b4 am writes them", existing_path, group="series"

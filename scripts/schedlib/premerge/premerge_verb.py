@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from schedlib.errors import SchedlineError
 from schedlib.gate import gate_options
 from schedlib.options import BASIC, Verbs, add_verb
@@ -28,6 +30,7 @@ def add_parser(verbs: Verbs) -> None:
         `schedline premerge evidence DIR` makes a short text for a mail from the --out of a premerge.""",
         examples=[
             "schedline premerge --kdir ~/linux --base v7.3 --mbox series.mbox --skip mutants",
+            "schedline premerge --kdir ~/linux --base v7.3 --html page.html   a page to read or to send",
             "schedline premerge --kdir ~/linux --base v7.3 --runs runs/base runs/candidate",
             "schedline premerge evidence premerge-out -o evidence.txt",
             "git bisect run schedline premerge --kdir . --base v7.3 --skip mutants --bisect",
@@ -36,11 +39,17 @@ def add_parser(verbs: Verbs) -> None:
         options=PremergeOptions,
         read=_checked,
         job="premerge.premerge_job.premerge",
-        libraries=lambda wanted: gate_options.LIBRARIES if wanted.runs else BASIC,
+        libraries=_libraries,
     )
     parser.add_argument("--bisect", action="store_true", help="exit 125 unless the verdict is PASS or FAIL")
     more = parser.add_subparsers(prog=parser.prog, metavar="VERB", help="schedline premerge VERB --help")
     _add_evidence(more)
+
+
+def _libraries(wanted: PremergeOptions) -> Sequence[str]:
+    if wanted.html:
+        return gate_options.PAGE_LIBRARIES
+    return gate_options.LIBRARIES if wanted.runs else BASIC
 
 
 def _checked(options: PremergeOptions) -> PremergeOptions:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import campaigns
@@ -22,7 +23,7 @@ from schedlib.premerge import parts, premerge_job, premerge_verb
 from schedlib.premerge.parts import Booted, Part
 from schedlib.premerge.series import PatchSeries, read_series
 from schedlib.tree.kernel_tree import Tree, open_kdir
-from schedlib.verdict import Verdict
+from schedlib.verdict import Verdict, worst
 
 main = main_of(premerge_verb)
 
@@ -167,6 +168,33 @@ def test_page_and_junit(tree: Tree) -> None:
     assert counted == [["1", "1", "0", "0"], ["1", "0", "0", "1"], ["1", "0", "1", "0"]]
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "said"),
+    [
+        ((Verdict.PASS, None), "looked at: layout"),
+        ((Verdict.FAIL, Verdict.PASS), "layout: 1 rule broken"),
+        ((None, None), "nothing was judged"),
+    ],
+)
+def test_the_html_page_says_what_decided_and_escapes_what_is_theirs(
+    verdicts: tuple[Verdict | None, Verdict | None], said: str, tree: Tree
+) -> None:
+    premerge_page = pytest.importorskip("schedlib.premerge.premerge_page")
+    layout, kunit = verdicts
+    found = [
+        Part("layout", layout, "1 rule broken", ("<script>x</script> \x1b[31m",)),
+        Part("kunit", kunit, "171 tests passed"),
+    ]
+    verdict = worst([each for each in verdicts if each] or [Verdict.INCONCLUSIVE])
+    series = read_series(tree, "base", None, None)
+    content = premerge_job.premerge_document(datetime.now(UTC), "~/linux", series, found, verdict)
+    page = premerge_page.page(content)
+    assert f'class="name">{verdict.name}</span> <span><bdi>{said}</bdi>' in page
+    assert "&lt;script&gt;x&lt;/script&gt;" in page and "<script" not in page and "\x1b" not in page
+    assert page == premerge_page.page(content)
+    assert all(part.name in premerge_page.QUESTIONS for part in content.parts)
+
+
 def words(kdir: Path, out: Path, *more: str) -> list[str]:
     """The command line for a premerge of both patches that judges nothing."""
     skip = "--skip=layout,kunit,c2c,mutants"
@@ -175,10 +203,11 @@ def words(kdir: Path, out: Path, *more: str) -> list[str]:
 
 def test_nothing_judged_is_inconclusive(series_kdir: Path, cache: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert main(words(series_kdir, out)) == 3
+    assert main(words(series_kdir, out, "--html", str(tmp_path / "page.html"))) == 3
     document = json.loads((out / "premerge.json").read_text())
     assert document["status"] == "INCONCLUSIVE" and len(document["patches"]) == 2
     assert (out / "premerge.txt").read_text().endswith("verdict: INCONCLUSIVE\n")
+    assert "nothing was judged" in (tmp_path / "page.html").read_text()
     with pytest.raises(SchedlineError, match="earlier premerge"):
         main(words(series_kdir, out, "--bisect"))
 
