@@ -26,7 +26,9 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.formats.document import read
 from schedlib.formats.generated_mutants_document import GeneratedMutantsDocument
+from schedlib.gate.decision import MISSED
 from schedlib.gate.rules import load_gate
+from schedlib.gate.statistics import bad_share
 from schedlib.gate.tool_formats import FOREIGN_FORMATS
 from schedlib.names import pack_names
 from schedlib.paths import CONFIGS, INSTALLED, KUNIT, PROJECT
@@ -159,6 +161,39 @@ def _formats(_: Sequence[str]) -> str:
     return _table(("format", "how to make a file", "judged"), rows)
 
 
+def _bad_share(words: Sequence[str]) -> str:
+    """The share of bad boots that so many boots do not exclude, of which so many are bad."""
+    return f"{100 * bad_share(*map(int, words)):.0f} %"
+
+
+def _looks(_: Sequence[str]) -> str:
+    *first, last = map(str, load_gate("default").looks)
+    return f"{', '.join(first)} and {last}"
+
+
+def _default_gate(_: Sequence[str]) -> str:
+    """The numbers of the default gates, by the symbols of the mathematics."""
+    gate = load_gate("default")
+    boots = ", ".join(map(str, gate.looks))
+    return f"`m = {gate.family}`, `K = {len(gate.looks)}`, `n = {boots}`, `alpha = {gate.alpha}`; `MISSED` is {MISSED}"
+
+
+def _campaign(_: Sequence[str]) -> str:
+    """How long the boots of a plan take, without the time to boot."""
+    seconds = sum(row.seconds for row in load_suite("gate").rows)
+    looks = load_gate("default").looks
+    first, last = looks[0], looks[-1]
+
+    def hours(boots: int) -> str:
+        return f"{boots * 5 * seconds / 3600:.1f} hours"
+
+    return (
+        f"A run of the suite `gate` takes {seconds:g} s, so five runs take {5 * seconds / 60:g} minutes in each boot. "
+        f"{2 * first} boots,\nup to the first look, take {hours(2 * first)} and the time to boot; all {2 * last} boots "
+        f"{hours(2 * last)}; {3 * last} boots with a placebo {hours(3 * last)}."
+    )
+
+
 def _suites(_: Sequence[str]) -> str:
     """The suites of `schedline run`, and whether they measure what the default gates judge."""
     tools = {rule.tool for rule in load_gate("default").rules}
@@ -217,6 +252,10 @@ def _patch(_: Sequence[str]) -> str:
 
 
 PARTS: Mapping[str, Callable[[Sequence[str]], str]] = {
+    "bad-share": _bad_share,
+    "campaign": _campaign,
+    "default-gate": _default_gate,
+    "looks": _looks,
     "count": lambda words: str(_counts()[words[0]]),
     "exit-codes": _exit_codes,
     "formats": _formats,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,12 @@ def test_a_page_has_what_the_command_makes(path: Path) -> None:
 def test_the_pages_have_each_part() -> None:
     used = {part for part in made_pages.PARTS if any(f"<!-- made: {part}" in text for text in FILES.values())}
     assert used == set(made_pages.PARTS)
+
+
+def test_a_part_within_a_line_does_not_begin_it() -> None:
+    """Markdown would take the rest of the line for HTML."""
+    for path, text in FILES.items():
+        assert not re.search(r"^ *<!-- made: [^>]+ -->(?!\n)", text, re.M), path
 
 
 def test_a_part_that_was_typed_is_replaced() -> None:
