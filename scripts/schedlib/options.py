@@ -179,14 +179,14 @@ def flag(words: str, about: str) -> Any:
 
 SECTIONS = {
     "the kernel": "kdir series base head mbox with without change build vmlinux running arch config cpupri sanitize",
-    "a patch": "patch commit staged range install-hook format",
+    "a patch": "patch commit staged range install-hook",
     "structures": "pack contracts struct",
     "what has to be there": "expect require",
     "what the guests do": "workload program script files marked rounds objects quanta line clock selftests only",
     "where it runs": "on cpus topology kernel-arg timeout",
     "runs of a real machine": "runs measured placebo gates",
     "files of other tools": "unit columns budget detect",
-    "results": "out json html markdown svg picture history trace no-blame latencies verbose again junit lava",
+    "results": "format out json html markdown svg picture history trace no-blame latencies verbose again junit lava",
 }
 """The headings of --help of a verb with many options, and their options; others come first."""
 

@@ -89,7 +89,8 @@ def home(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
     git(linux, "-c", "user.name=A", "-c", "user.email=a@localhost", "commit", "-qm", "x", "kernel/sched/sched.h")
     (linux / ".git/hooks/pre-commit").unlink(missing_ok=True)
     (home / "linux").symlink_to(linux)
-    (home / "kunit").symlink_to(PROJECT / "kunit")
+    for name in ("kunit", "docs"):
+        (home / name).symlink_to(PROJECT / name)
     (home / ".gitconfig").write_text("[user]\n\tname = Tester\n\temail = tester@example.org\n")
     _campaign(Campaign(home / "runs"))
     (home / "fleet").mkdir()

@@ -101,8 +101,6 @@ def _counts() -> Mapping[str, int | str]:
         "structures": len(list((CONFIGS / "contracts").rglob("*.toml"))),
         "rules": len(our_rules().rules) + len(pack_rules(pack_names()).rules),
         "packs": len(pack_names()),
-        "pack-structures": len(pack_rules(pack_names()).types()),
-        "pack-rules": len(pack_rules(pack_names()).rules),
         "tests": sum(bool(line) and not line.startswith("#") for line in listed),
         "series": ", ".join(_toml(CONFIGS / "series.toml")),
     }
