@@ -50,8 +50,6 @@ topology_names = partial(_stems, "topologies")
 """The shapes of guests."""
 workload_suites = partial(_stems, "workloads")
 """The suites of workloads."""
-latency_names = partial(_stems, "latencies")
-"""The files of latencies that --latencies knows by name."""
 fleet_devices = partial(_stems, "fleet")
 """The kinds of devices that `schedline fleet jobs` knows by name."""
 fragment_names = partial(_stems, "kernel", ".config")

@@ -9,11 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
+from msgspec import structs
+
 from schedlib.c2c.c2c_options import KINDS, TAGS
 from schedlib.c2c.kernel_map import KernelMap, Symbol, kernel_map
 from schedlib.c2c.memory_map import MemoryMap, MemoryNames, memory_map_if_known
-from schedlib.c2c.objects import UNNAMED, Located, Resolver, Watch, watches
-from schedlib.c2c.raw import Instance, MemoryPage, Raw
+from schedlib.c2c.objects import UNNAMED, Instance, Resolver, Watch, watches
+from schedlib.c2c.observed import MemoryPage, Raw
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import Address, Place
@@ -107,7 +109,7 @@ class AddressNames:
         bounds = [*known.functions[:1], *known.functions[-1:], *known.data[-1:]]
         self._low = min((symbol.address for symbol in bounds), default=0)
         self._high = max((symbol.address + max(symbol.size, 1) for symbol in bounds), default=0)
-        self._resolver = Resolver(self._known, line, self._located(found), everything=True)
+        self._resolver = Resolver(self._known, line, *self._objects(found), everything=True)
         usable = memory and found and len(found.areas) == _AREAS
         self._memory = MemoryNames(self._known, memory, self._raw(found)) if memory and usable else None
 
@@ -118,17 +120,12 @@ class AddressNames:
     def __call__(self, address: int) -> Place | str:
         """The place of an address of the running kernel, or why it has none."""
         if self._slide is not None and self._in_image(address - self._slide):
-            return self.in_vmlinux(address - self._slide)
+            return self._in_vmlinux(address - self._slide)
         if self._slide is None and self._in_image(address):
             return NO_SLIDE
         return self._outside(address)
 
-    def symbol(self, name: str, offset: int) -> Place | str:
-        """The place of a variable that a report names."""
-        found = self._known.symbol(name)
-        return self.in_vmlinux(found.address + offset) if found else f"vmlinux has no variable {name}"
-
-    def in_vmlinux(self, address: int) -> Place | str:
+    def _in_vmlinux(self, address: int) -> Place | str:
         """The place of an address as it is in vmlinux."""
         place = self._resolver.place(address)
         if place.owner != UNNAMED:
@@ -155,18 +152,19 @@ class AddressNames:
     def _in_image(self, address: int) -> bool:
         return self._low <= address < self._high
 
-    def _located(self, found: ObjectMap | None) -> list[Located]:
+    def _objects(self, found: ObjectMap | None) -> tuple[list[Watch], list[Instance]]:
+        """What is named without reading memory. Without a map these are variables whose address is in vmlinux."""
         if found is None:
-            # Only variables whose address is in vmlinux.
             names = [name for name, kind in KINDS.items() if not kind.per_cpu and not kind.hops]
-            return [
-                Located(each, 0, each.address) for name in names for each in self._watches((name,), 1) if not each.hops
-            ]
-        by_key = {watch.key: watch for watch in watches(self._known, found.objects, found.cpus)}
-        strange = next((each.key for each in found.instances if each.key not in by_key), None)
+            there = [each for name in names for each in self._watches((name,), 1) if not each.hops]
+            return there, [Instance(each.key, 0, each.address, each.size, 1) for each in there]
+        every = list(watches(self._known, found.objects, found.cpus))
+        strange = {each.key for each in found.instances} - {each.key for each in every}
         if strange:
-            raise SchedlineError(f"the object map has {strange}, which this kernel does not have", "make the map again")
-        return [Located(by_key[each.key], each.cpu, self._linked(each.address)) for each in found.instances]
+            raise SchedlineError(
+                f"the object map has {min(strange)}, which this kernel does not have", "make the map again"
+            )
+        return every, [structs.replace(each, address=self._linked(each.address), epoch=1) for each in found.instances]
 
     def _watches(self, names: tuple[str, ...], cpus: int) -> Iterable[Watch]:
         try:

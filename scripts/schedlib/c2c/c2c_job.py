@@ -1,77 +1,106 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Measure a kernel, or play a trace again, and write the result as text, picture and document; or compare two."""
+"""Build a kernel, boot a guest for each quantum, or play a trace again; the result as text, picture and document."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from msgspec import UNSET, structs
+from msgspec import structs
 
 from schedlib import TOOL, doctor
-from schedlib.c2c import c2c_page, plugin_guest, traffic_diff, traffic_report, weighted
+from schedlib.c2c import c2c_page, plugin_guest, traffic_report
 from schedlib.c2c.blame import blame
 from schedlib.c2c.c2c_options import (
+    ALL,
     CLOCKS,
+    CPUS,
+    DEFAULT,
     PROGRAMS,
+    TAGS,
     WORKLOADS,
-    C2cDiffOptions,
     C2cOptions,
     C2cReplayOptions,
 )
-from schedlib.c2c.counting import Wanted, built, observe, source
+from schedlib.c2c.kernel_map import KernelMap, kernel_map
+from schedlib.c2c.memory_map import memory_map, named, plan_lines
 from schedlib.c2c.moved_layout import relaid
-from schedlib.c2c.observed import Observed, Player, keep_trace, pcs_of, played, result_of, traced
-from schedlib.c2c.plugin_guest import Setting
-from schedlib.c2c.traffic_diff import TrafficDiffDocument
+from schedlib.c2c.objects import PER_CPU_OFFSETS, Watch, watches
+from schedlib.c2c.observed import Observed, ObservedGuest, Player, pcs_of, played, refuse_absent, result_of
+from schedlib.c2c.plugin_guest import Measurement, parameters_of
+from schedlib.c2c.trace import keep_trace, traced
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
+from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
+from schedlib.git import git
 from schedlib.guest.command_line import refuse_impossible
+from schedlib.kernel.build import Kernel, KernelPlan, compiler_version, composed_kernel, plan_kernel, prepare_kernel
 from schedlib.kernel.targets import TARGETS
-from schedlib.kernel.topology import shape_of
-from schedlib.progress import printable, say, step, tell
-from schedlib.tree.kernel_tree import open_tree
+from schedlib.kernel.topology import flat, shape_of
+from schedlib.progress import printable, say, step
+from schedlib.tree.compose import Composition
+from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict
 
 _TEXT, _PICTURE = "c2c.txt", "c2c.svg"
+_FRAGMENT = "c2c"
 
 
-def wanted_of(options: C2cOptions) -> Wanted:
+@dataclass(frozen=True)
+class BuiltKernel:
+    """A built kernel that can be measured."""
+
+    planned: KernelPlan
+    kernel: Kernel
+
+    @property
+    def vmlinux(self) -> Path:
+        """The vmlinux file, with debug information."""
+        return self.kernel.build / "vmlinux"
+
+
+def asked_for(options: C2cOptions) -> Measurement:
     """The measurement that the options ask for; SchedlineError if the emulator cannot give a guest the topology."""
-    target = TARGETS[options.on]
     topology = shape_of(options.topology, options.cpus)
     if options.topology:
-        refuse_impossible(target, topology)
+        refuse_impossible(TARGETS[options.on], topology)
     workload, own = WORKLOADS[options.workload or "rt"], options.own_program()
-    rounds = 1 if own else options.rounds or workload.rounds
-    setting = Setting(topology, options.line, 0, rounds, options.timeout, shift=CLOCKS.index(options.clock))
     config, changes = (*options.config, *(PROGRAMS if own else workload.config)), options.changes
     if options.cpupri:
         config = (*config, f"cpupri-{options.cpupri}")
         changes = replace(changes, with_=(*changes.with_, "cpupri-split"))
-    name = printable(own.name) if own else workload.name
-    return Wanted(name, options.objects, options.quanta, setting, config, changes, target, own)
+    parameters = parameters_of(
+        topology,
+        on=options.on,
+        workload=printable(own.name) if own else workload.name,
+        rounds=1 if own else options.rounds or workload.rounds,
+        line=options.line,
+        shift=CLOCKS.index(options.clock),
+        config=config,
+        objects=options.objects,
+    )
+    return Measurement(parameters, topology, options.quanta, options.timeout, changes, own)
 
 
 def count(options: C2cOptions) -> Verdict:
     """Build, boot a guest for each quantum, and report the counts; SchedlineError if one of these fails."""
     cache = cache_dir()
-    wanted = wanted_of(options)
-    latencies = weighted.load_latencies(options.results.latencies) if options.results.latencies else None
-    if latencies:
-        weighted.refuse_lacking(latencies, wanted.setting)
-    if wanted.program:
-        plugin_guest.check(wanted.program, wanted.target.arch)
-    shell = ["in-guest"] if wanted.program and wanted.program.is_script else []
+    asked = asked_for(options)
+    if asked.program:
+        plugin_guest.check(asked.program, asked.target.arch)
+    shell = ["in-guest"] if asked.program and asked.program.is_script else []
     # pahole makes the types that the kernel shows to BPF programs.
-    types = ["layout"] if "c2c-sched-ext" in wanted.config else []
+    types = ["layout"] if "c2c-sched-ext" in asked.parameters.config else []
     doctor.require(["build", *options.tree.needs, *shell, *types])
-    planned = source(open_tree(cache, options.tree), wanted)
+    planned = source(open_tree(cache, options.tree), asked)
     out = _results(cache, options.results.out)
     with scratch(cache) as place:
         is_taped = options.results.blame or options.trace is not None
-        observed = observe(cache, built(cache, planned, place / "kernel"), wanted, place, out, taped=is_taped)
+        observed = observe(cache, built(cache, planned, place / "kernel"), asked, place, out, taped=is_taped)
         if options.trace:
             with step(f"writing {options.trace}"):
                 player = Player(plugin_guest.replayer(cache), observed.parameters)
@@ -117,8 +146,6 @@ def _result(cache: Path, observed: Observed, place: Path, *, blames: bool) -> Tr
 
 
 def _show(result: TrafficResult, out: Path, options: C2cOptions | C2cReplayOptions) -> None:
-    latencies = weighted.load_latencies(options.results.latencies) if options.results.latencies else UNSET
-    result = structs.replace(result, latencies=latencies)
     text = traffic_report.text(result)
     write_atomic(out / _TEXT, text)
     write_atomic(out / _PICTURE, c2c_page.picture(result))
@@ -131,15 +158,148 @@ def _show(result: TrafficResult, out: Path, options: C2cOptions | C2cReplayOptio
     say(f"results: {out}/{C2C_FILE}, {_TEXT}, {_PICTURE}")
 
 
-def diff(options: C2cDiffOptions) -> Verdict:
-    """Compare two results; SchedlineError if a file is not a result, or their settings differ."""
-    base, candidate = read_result(options.base), read_result(options.candidate)
-    traffic_diff.refuse_unlike(base, candidate)
-    judged = traffic_diff.judge(base, candidate, traffic_diff.load_metrics(options.gates))
-    verdict = traffic_diff.verdict_of(judged)
-    if options.json:
-        found = TrafficDiffDocument(schema="c2c-diff-1", tool=TOOL, status=verdict, metrics=judged)
-        document.write(options.json, found)
-    for line in traffic_diff.text(base, candidate, judged).splitlines():
-        tell(line)
-    return verdict
+def source(tree: Tree, asked: Measurement, composition: Composition | None = None) -> KernelPlan:
+    """Plan the kernel that `check --on` would build for the target, with the options that c2c needs. Builds nothing.
+
+    Args:
+        composition: what to build; None composes it from the tree.
+
+    Raises:
+        SchedlineError: a change does not apply, or this QEMU is not supported.
+    """
+    target = asked.target
+    doctor.require([f"{target.name}-c2c"])
+    plugin_guest.refuse_other_qemu(target)
+    fragments = [_FRAGMENT, f"{_FRAGMENT}-{target.arch}", *asked.parameters.config]
+    if composition:
+        return composed_kernel(tree, target, composition, fragments)
+    return plan_kernel(tree, target, fragments, changes=asked.changes)
+
+
+def built(cache: Path, planned: KernelPlan, place: Path) -> BuiltKernel:
+    """Build the kernel, and copy it to `place`, an empty directory; SchedlineError if it does not build."""
+    say(planned.describe())
+    return BuiltKernel(planned, prepare_kernel(cache, planned, place))
+
+
+def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
+    """The text of the plan file, which tells the plugin what to watch and how to know the kernel; see objects.h.
+
+    Raises:
+        SchedlineError: the kernel lacks a symbol that is needed to find objects.
+    """
+    addresses = []
+    for name in ("linux_banner", PER_CPU_OFFSETS):
+        symbol = known.symbol(name)
+        if symbol is None:
+            raise SchedlineError(f"this kernel has no {name}", "build it with CONFIG_SMP")
+        addresses.append(symbol.address)
+    lines = [f"expect {addresses[0]:x} {int.from_bytes(b'Linux ve', 'little'):x}", f"offsets {addresses[1]:x}"]
+    for watch in looked_at:
+        kind = "percpu" if watch.per_cpu else "static"
+        words = ["watch", watch.key, kind, f"{watch.address:x}", str(watch.size), *map(str, watch.hops)]
+        lines.append(" ".join(words))
+    return "\n".join(lines) + "\n"
+
+
+def measure(cache: Path, made: BuiltKernel, asked: Measurement, place: Path, logs: Path) -> TrafficResult:
+    """Boot a guest for each quantum, and count; see observe()."""
+    return result_of(observe(cache, made, asked, place, logs, taped=False))
+
+
+def observe(cache: Path, made: BuiltKernel, asked: Measurement, place: Path, logs: Path, *, taped: bool) -> Observed:
+    """Boot a guest for each quantum.
+
+    Args:
+        place: a scratch directory.
+        logs: directory for the console logs.
+        taped: also keep each guest's accesses, in `place`.
+
+    Raises:
+        SchedlineError: a guest did not finish, or an object was not found.
+    """
+    started = datetime.now(UTC).replace(microsecond=0)
+    with step("reading symbols and types"):
+        known = kernel_map(made.vmlinux, cache / "c2c", TAGS)
+    chosen = asked.parameters
+    looked_at = watches(known, tuple(name for name in chosen.objects if name != ALL) or DEFAULT, chosen.cpus)
+    text, memory = plan(known, looked_at), None
+    if asked.everything:
+        memory = memory_map(made.vmlinux, cache / "c2c", known)
+        known = replace(known, structures={**memory.structures, **known.structures})
+        text += plan_lines(memory)
+    (place / "plan").write_text(text)
+    library, own, target = plugin_guest.plugin(cache), asked.program, made.planned.target
+    if own:
+        files = plugin_guest.files_for(cache, own, target)
+        archive = plugin_guest.archive_with(made.kernel, own, files, place)
+    else:
+        files = {"/init": plugin_guest.program(cache, chosen.workload, target)}
+        archive = plugin_guest.archive_of(made.kernel, files["/init"], place)
+    guests = []
+    for quantum in asked.quanta:
+        out = place / f"quantum-{quantum}.raw"
+        tape = place / f"quantum-{quantum}.tape" if taped else None
+        words = plugin_guest.argv(asked, quantum, made.kernel.image, archive, library, place / "plan", out, tape)
+        with step(f"{chosen.workload} on {chosen.cpus} CPUs, quantum {quantum}"):
+            operations, raw = plugin_guest.measured(words, logs / f"quantum-{quantum}.log", out, asked)
+        refuse_absent(looked_at, raw.instances)
+        if memory:
+            named_too, instances = named(known, memory, raw)
+            there = {watch.key for watch in looked_at}
+            looked_at += tuple(watch for watch in named_too if watch.key not in there)
+            raw = replace(raw, instances=raw.instances + instances)
+        guests.append(ObservedGuest(quantum, operations, raw, tape))
+    return Observed(
+        tool=TOOL,
+        started=started,
+        fingerprint=_fingerprint(made, known, chosen.shift, library, *(files[name] for name in sorted(files))),
+        changes={row.id: row.state.value for row in made.planned.composition.states},
+        parameters=chosen,
+        known=known,
+        watches=looked_at,
+        guests=tuple(guests),
+    )
+
+
+def _fingerprint(made: BuiltKernel, known: KernelMap, shift: int, *binaries: Path) -> dict[str, str]:
+    config = (made.kernel.build / ".config").read_bytes()
+    return {
+        "tree": made.planned.tree.origin,
+        "commit": made.planned.composition.commit,
+        "build_id": known.build_id,
+        "configuration": "+".join(made.planned.configuration.names),
+        "configuration_sha256": hashlib.sha256(config).hexdigest(),
+        "compiler": made.kernel.compiler,
+        "emulator": plugin_guest.refuse_other_qemu(made.planned.target),
+        "mode": plugin_guest.mode(made.planned.target, shift),
+        "plugin": hashlib.sha256(b"".join(path.read_bytes() for path in binaries)).hexdigest()[:16],
+    }
+
+
+def remembered(
+    cache: Path, tree: Tree, quanta: tuple[int, ...], logs: Path, composition: Composition | None = None
+) -> TrafficResult:
+    """What `schedline c2c` measures by default, from the cache if possible; raises what source() and measure() do.
+
+    Args:
+        composition: what to measure; None composes it from the tree.
+        logs: directory for the console logs; created only if a guest has to boot.
+    """
+    topology = flat(CPUS)
+    asked = Measurement(parameters_of(topology), topology, quanta)
+    planned = source(tree, asked, composition)
+    emulator = plugin_guest.refuse_other_qemu(planned.target)
+    content = git(tree.src, "rev-parse", f"{planned.commit}^{{tree}}")
+    binaries = plugin_guest.plugin(cache), plugin_guest.program(cache, asked.parameters.workload)
+    programs = [path.name for path in binaries]
+    compiler = compiler_version(planned.target.compiler)
+    depends = f"{content} {planned.configuration.digest()} {compiler} {emulator} {programs} {asked}"
+    kept = cache / "c2c" / f"result-{hashlib.sha256(depends.encode()).hexdigest()[:20]}.json"
+    if kept.is_file():
+        return read_result(kept)
+    logs.mkdir(parents=True, exist_ok=True)
+    with scratch(cache) as place:
+        result = measure(cache, built(cache, planned, place / "kernel"), asked, place, logs)
+    document.write(kept, result)
+    return result

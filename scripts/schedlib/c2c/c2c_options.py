@@ -10,7 +10,7 @@ from pathlib import Path
 
 from schedlib.errors import SchedlineError
 from schedlib.kernel.targets import TARGETS
-from schedlib.names import cpupri_variants, latency_names, named_file, one_of, some_of, topology_names
+from schedlib.names import cpupri_variants, one_of, some_of, topology_names
 from schedlib.options import (
     MOST_CPUS,
     ChangeOptions,
@@ -64,7 +64,6 @@ WORKLOADS = {
         Workload("rt-wakeup", "the same with SCHED_FIFO threads, at eight priorities", 100),
         Workload("wakeup-idle", "pairs that answer each other through pipes, one for four CPUs, so most are idle", 500),
         Workload("balance", "more fair threads than CPUs, all moved to one CPU again and again", 40),
-        Workload("partition", "a cpuset partition comes and goes, and its root_domain with it", 10, ("cpusets",)),
         Workload("map", "threads of one process map and unmap memory that nobody touches", 100, PROGRAMS),
         Workload("stat", "processes ask for the status of one file", 200, PROGRAMS),
         Workload("switch", "pairs in a cgroup that answer each other through pipes, two processes a CPU", 50, PROGRAMS),
@@ -163,7 +162,6 @@ def _whole(least: int, most: int, what: str) -> Callable[[str], int]:
 
 
 _number = _whole(1, 10**9, "a number above 0")
-_seed = _whole(0, 999999, "a number from 0 to 999999")
 
 
 def _cpus(text: str) -> int:
@@ -199,23 +197,6 @@ def _tag(text: str) -> str:
     return text
 
 
-def _percent(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 100")
-    return value
-
-
-def _weights(text: str) -> tuple[float, ...]:
-    values = tuple(_percent(word) for word in text.split(","))
-    if len(values) != len(WEIGHTS) or not any(values):
-        raise argparse.ArgumentTypeError("give three numbers, for lines of 64, 128 and 256 bytes; not all 0")
-    return values
-
-
 @dataclass(frozen=True)
 class ResultOptions:
     """What is written of a result, and how."""
@@ -225,11 +206,6 @@ class ResultOptions:
         "leave out the fields to blame, which takes minutes where all of a busy kernel's memory is watched",
         default=True,
         action="store_false",
-    )
-    latencies: Path | None = option(
-        "--latencies FILE",
-        lambda: f"weight misses by a machine's latencies: {', '.join(latency_names())}, or a file like those",
-        named_file("file of latencies", latency_names, "latencies"),
     )
     out: Path | None = option("--out DIR", "directory for the results", new_path)
     json: Path | None = option("--json FILE", "write the result here too (c2c-1)", new_path)
@@ -360,8 +336,8 @@ class C2cImportOptions:
     files: tuple[Path, ...] = option(
         "FILE", "texts that perf has printed, all of one kind", existing_path, default=(), nargs="+"
     )
-    vmlinux: Path | None = option(
-        "--vmlinux FILE", "the kernel that ran, with debug information; only types need none", existing_path
+    vmlinux: Path = option(
+        "--vmlinux FILE", "the kernel that ran, with debug information", existing_path, required=True
     )
     map: Path | None = option("--map FILE", "where its objects lay (c2c-objects-1)", existing_path)
     build_id: str | None = option(
@@ -395,21 +371,7 @@ class C2cRecordOptions:
         seconds,
         default=SECONDS,
     )
-    ldlat: int = option(
-        "--ldlat CYCLES",
-        "least latency of a sampled load in cycles, on Intel and POWER (default: perf's)",
-        _whole(1, 65535, "a number of cycles from 1 to 65535"),
-        default=0,
-    )
-    without_map: bool = flag("--without-map", "do without drgn: allocated objects have no names")
     arguments: tuple[str, ...] = ()
-
-
-WEIGHTS = (0.6, 0.25, 0.15)
-"""Of lines of 64, 128 and 256 bytes, in this order."""
-
-PRICE = 0.2
-"""Percent of the misses that a member has to bring to be moved."""
 
 
 @dataclass(frozen=True)
@@ -440,26 +402,8 @@ class SuggestOptions:
         "the largest size that it may have (default: today's, rounded up to whole lines)",
         _whole(1, (1 << 24) - 1, "a size in bytes, below 16 MB"),
     )
-    weights: tuple[float, ...] = option(
-        "--weights A,B,C",
-        f"how much lines of 64, 128 and 256 bytes count (default: {','.join(f'{weight:g}' for weight in WEIGHTS)})",
-        _weights,
-        default=WEIGHTS,
-    )
-    price: float = option(
-        "--price PERCENT",
-        f"percent of the misses that each moved member has to save (default: {PRICE:g})",
-        _percent,
-        default=PRICE,
-    )
-    seed: int = option("--seed N", "of the search (default: 1)", _seed, default=1)
     measure: bool = option(
         "--no-measure", "do not build and run a kernel with the suggestion", default=True, action="store_false"
     )
     out: Path | None = option("--out DIR", "directory for the results", new_path)
     json: Path | None = option("--json FILE", "write the result here too (suggest-1)", new_path)
-
-    def weight_of_lines(self) -> dict[int, float]:
-        """The weight of each size of lines that has one; together 1."""
-        total = sum(self.weights)
-        return {line: weight / total for line, weight in zip(LINES, self.weights, strict=True) if weight}

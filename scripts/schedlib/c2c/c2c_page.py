@@ -10,23 +10,10 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib.c2c import weighted
-from schedlib.c2c.raw import DISTANCES
-from schedlib.c2c.traffic_table import (
-    TITLES,
-    answered,
-    by_quantum,
-    field_name,
-    function_name,
-    hot_lines,
-    most_missed,
-    object_name,
-    ranked,
-    totals,
-)
+from schedlib.c2c.traffic_report import sections
+from schedlib.c2c.traffic_table import function_name, most_missed, totals
 from schedlib.formats.c2c_document import Counts, MappedField, TrafficResult, TrafficRow, Watched
 from schedlib.formats.svg import STYLE, Cell, DrawnLine, DrawnObject, Key
 from schedlib.formats.svg import picture as drawn
@@ -43,7 +30,7 @@ _HOT_SHARE = 0.1
 _LINE_SHARE = 0.01
 """The hot fields of a line are told if it has this share of the object's misses."""
 
-_MOST_FUNCTIONS, _ROWS, _MOST = 4, 14, 40
+_MOST_FUNCTIONS = 4
 
 _MEANING = (
     "A row is a cache line, a cell a field. Its colour is the number of misses on the field by pure false sharing: the",
@@ -144,25 +131,6 @@ def _named(what: str, functions: Mapping[str, tuple[int, int]], unit: str) -> st
     return f"{what} {', '.join(shown)}" if shown else ""
 
 
-@dataclass(frozen=True)
-class RankedTable:
-    """A table of the page: the first column is a name, the others are numbers; `left_out` rows are only in the JSON."""
-
-    titles: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    left_out: int = 0
-
-
-@dataclass(frozen=True)
-class HotLine:
-    """A line of the page: its name, what is said of it, who reads and writes its fields, and its accesses."""
-
-    name: str
-    about: str
-    users: tuple[str, ...]
-    table: RankedTable
-
-
 def page(result: TrafficResult) -> str:
     """The page. The same result always gives the same page."""
     # These libraries are there only if a page is asked for.
@@ -170,56 +138,14 @@ def page(result: TrafficResult) -> str:
 
     from schedlib.formats.html_page import rendered
 
-    objects = by_quantum(result, object_name)
-    names = sorted({name for table in objects for name in table})
-    where = RankedTable(("object", *DISTANCES, "cold"), list(answered(objects, names)))
     return rendered(
         Path(__file__).with_name("c2c_page.html.jinja"),
         found=result,
         counted=counted,
         chosen=result.parameters,
         quanta=", ".join(str(each.quantum) for each in result.quanta),
-        middle=result.middle.quantum,
-        started=result.started.isoformat(" ", "seconds"),
-        objects=_ranked("object", objects),
-        lines=list(_lines(result)),
-        fields=_ranked("field", by_quantum(result, field_name)),
-        functions=_ranked("function", by_quantum(result, function_name)),
-        answered=where if result.parameters.topology else None,
-        weights=[RankedTable((kind, *weighted.TITLES), rows) for kind, rows in weighted.tables(result).items()],
-        weights_said=weighted.said(result.latencies) if result.latencies else (),
+        sections=sections(result),
         # The writer of pictures escapes every text.
         picture=Markup(picture(result)),  # noqa: S704
         picture_hash=b64encode(hashlib.sha256(STYLE.encode()).digest()).decode(),
     )
-
-
-def _ranked(title: str, tables: Sequence[Mapping[str, Counts]]) -> RankedTable:
-    rows = ranked(tables)
-    return RankedTable((title, *TITLES), rows[:_MOST], max(len(rows) - _MOST, 0))
-
-
-def _lines(result: TrafficResult) -> Iterator[HotLine]:
-    whole = sum(row.counts.misses for row in result.middle.rows) or 1
-    for (owner, prefix, number), rows, counts in hot_lines(result):
-        about = (
-            f"{counts.misses / whole:.1%} of all misses: {counts.misses}, of these {counts.false_shared} by false "
-            f"sharing; HITM {counts.hitm}, from another node {counts.remote}, upgrades {counts.upgrades}, "
-            f"accesses {counts.accesses}"
-        )
-        title = f"{owner}{f' {prefix}' if prefix else ''}, line {number} ({number * result.line:+#x})"
-        yield HotLine(title, about, tuple(hot_fields(rows, counts)), _accesses(rows, counts))
-
-
-def _accesses(rows: Sequence[TrafficRow], line: Counts) -> RankedTable:
-    groups = totals(rows, lambda row: (field_name(row), row.offset, row.kind, row.function))
-    order = most_missed(groups)
-    shown: list[tuple[str, ...]] = []
-    for key in order[:_ROWS]:
-        counts = groups[key]
-        field, offset, kind, function = key
-        numbers = (counts.false_shared, counts.hitm, counts.misses, counts.accesses)
-        share = f"{counts.misses / line.misses:.1%}"
-        shown.append((field, function, kind, f"{offset:#x}", share, *map(str, numbers)))
-    titles = ("field", "function", "kind", "offset", "share", "false sharing", "HITM", "misses", "accesses")
-    return RankedTable(titles, shown, max(len(order) - _ROWS, 0))

@@ -54,7 +54,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline c2c --on qemu-arm64 --topology clusters --workload wakeup-idle --without cluster-scan",
             "schedline c2c --script my.sh --files my-files       your own workload, in busybox's shell",
             "schedline c2c --program ./server --marked -- -t 8   your own program, between its marks",
-            "schedline c2c --topology llcs --latencies epyc-7r13 --html page.html",
+            "schedline c2c --topology llcs --html page.html",
         ],
         operands="[replay TRACE | diff A B | suggest STRUCT | record | import FILE]",
         options=C2cOptions,
@@ -120,7 +120,7 @@ def _add_diff(verbs: Verbs) -> None:
         gates file. FAIL if every quantum is over it, INCONCLUSIVE if only some are, PASS if none is.""",
         operands="BASE CANDIDATE",
         options=C2cDiffOptions,
-        job="c2c.c2c_job.diff",
+        job="c2c.traffic_diff.diff",
     )
 
 
@@ -177,7 +177,6 @@ def _add_record(verbs: Verbs) -> None:
         examples=[
             "schedline c2c record --vmlinux build/vmlinux --out measured --seconds 30",
             "schedline c2c record --vmlinux build/vmlinux --out measured --objects rq,root_domain,nohz",
-            "schedline c2c record --vmlinux build/vmlinux --out measured --without-map   only variables have names",
         ],
         operands="",
         options=C2cRecordOptions,
@@ -196,15 +195,14 @@ def _add_import(verbs: Verbs) -> None:
             "schedline c2c import report.txt --vmlinux build/vmlinux   perf c2c report --stdio",
         ],
         text="""
-        Reads a text of perf: that of perf script with data addresses and data sources, perf c2c report --stdio,
-        perf mem report --stdio, or perf report -s type,typeoff --stdio. Each sample is named by the field that lies at
-        its address. Intel's load latency, AMD's IBS and Arm's SPE are read alike.
+        Reads a text of perf: that of perf script with data addresses and data sources, or perf c2c report --stdio. Each
+        sample is named by the field that lies at its address. Intel's load latency, AMD's IBS and Arm's SPE are read
+        alike.
 
         Samples stay samples: each share has its interval. What has no field is in a row of its own, with its share and
         the reason. The vmlinux has to be that of the kernel that ran. The map says where allocated objects and per-CPU
         variables lay; docs/c2c.md describes it. Without one, only variables of vmlinux have names.""",
         examples=[
-            "schedline c2c import types.txt --out measured                  perf report -s type,typeoff --stdio",
             "schedline c2c import samples.txt --vmlinux build/vmlinux --build-id 8d0f3a --json measured.json",
         ],
         operands="FILE",

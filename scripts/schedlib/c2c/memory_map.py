@@ -14,8 +14,8 @@ import msgspec
 from elftools.elf.elffile import ELFFile
 
 from schedlib.c2c.kernel_map import KernelMap, Symbol, enumerators, structures_of, structures_of_units
-from schedlib.c2c.objects import UNNAMED, Watch
-from schedlib.c2c.raw import PAGE, Instance, MemoryPage, Raw
+from schedlib.c2c.objects import UNNAMED, Instance, Watch
+from schedlib.c2c.observed import PAGE, MemoryPage, Raw
 from schedlib.cache import read_json, write_json
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedStructure

@@ -13,9 +13,8 @@ from pathlib import Path
 from msgspec import structs
 
 from schedlib.c2c.kernel_map import KernelMap
-from schedlib.c2c.objects import Watch
-from schedlib.c2c.observed import Observed, ObservedGuest
-from schedlib.c2c.raw import Instance, Raw
+from schedlib.c2c.objects import Instance, Watch
+from schedlib.c2c.observed import Observed, ObservedGuest, Raw
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import C2C_FILE, MappedField, MappedStructure, read_result
 from schedlib.formats.data_file import read_toml

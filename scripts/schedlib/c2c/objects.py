@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from schedlib.c2c.c2c_options import KINDS, ObjectKind, owner_of
 from schedlib.c2c.kernel_map import KernelMap, Symbol
@@ -131,14 +130,19 @@ def _behind(known: KernelMap, entry: MappedField, cpus: int) -> int:
     return cpus * known.structures[entry.pointee].size if entry.pointee in _ONE_FOR_EACH_CPU else 0
 
 
-@dataclass(frozen=True)
-class Located:
-    """Where a watch was found, for which CPU if it is per-CPU; an object in reused memory has an epoch above 1."""
+class Instance(Strict, frozen=True):
+    """Where a watched object lay.
 
-    watch: Watch
-    cpu: int
-    address: int
-    epoch: int = 1
+    Attributes:
+        key: the key of its watch.
+        epoch: above 1 if it was allocated later; 0 if the plugin did not watch it and it was only named afterwards.
+    """
+
+    key: Word
+    cpu: Count
+    address: Address
+    size: Positive
+    epoch: Count
 
 
 UNNAMED = "unnamed"
@@ -146,42 +150,51 @@ UNNAMED = "unnamed"
 
 
 class Resolver:
-    """Resolves addresses to objects that were located.
+    """Resolves addresses to objects that were found.
 
     Args:
         line: bytes of a cache line.
+        looked_at: the watches of the instances.
         everything: an address outside of all objects is unnamed, not a neighbour or an error.
     """
 
-    def __init__(self, known: KernelMap, line: int, located: Sequence[Located], *, everything: bool = False) -> None:
+    def __init__(
+        self,
+        known: KernelMap,
+        line: int,
+        looked_at: Iterable[Watch],
+        instances: Iterable[Instance],
+        *,
+        everything: bool = False,
+    ) -> None:
         self._known, self._line, self._everything = known, line, everything
-        self._spans: list[Located] = []
+        self._watches = {watch.key: watch for watch in looked_at}
+        self._spans: list[Instance] = []
         # Keep an object once even if it was found twice: because all CPUs share it, or as part of another object.
-        for span in sorted(located, key=lambda each: (each.epoch, each.address, -each.watch.size)):
+        for span in sorted(instances, key=lambda each: (each.epoch, each.address, -each.size)):
             before = self._spans[-1] if self._spans else None
-            if before is None or span.epoch != before.epoch or span.address >= before.address + before.watch.size:
+            if before is None or span.epoch != before.epoch or span.address >= before.address + before.size:
                 self._spans.append(span)
         self._places = [(span.epoch, span.address) for span in self._spans]
-        self._on_line: dict[int, list[Located]] = {}
+        self._on_line: dict[int, list[Instance]] = {}
         for span in self._spans:
-            for number in range(span.address // line, (span.address + span.watch.size - 1) // line + 1):
+            for number in range(span.address // line, (span.address + span.size - 1) // line + 1):
                 self._on_line.setdefault(number, []).append(span)
         self._bytes: dict[str, list[int]] = {}
         self._functions = [symbol.address for symbol in known.functions]
         self._data = [symbol.address for symbol in known.data]
 
-    def watched(self, looked_at: Sequence[Watch]) -> tuple[Watched, ...]:
+    def watched(self) -> tuple[Watched, ...]:
         """What was found of each watch that was found."""
         found = []
-        by_key: dict[str, list[Located]] = {}
+        by_key: dict[str, list[Instance]] = {}
         for span in self._spans:
-            by_key.setdefault(span.watch.key, []).append(span)
-        for watch in looked_at:
-            spans = by_key.get(watch.key, [])
-            later = sum(span.epoch > 1 for span in spans)
-            skews = tuple(sorted({(span.address - watch.offset) % self._line for span in spans}))
-            fields = self._known.structures[watch.tag].fields if watch.tag and not watch.prefix else ()
-            if spans:
+            by_key.setdefault(span.key, []).append(span)
+        for watch in self._watches.values():
+            if spans := by_key.get(watch.key):
+                later = sum(span.epoch > 1 for span in spans)
+                skews = tuple(sorted({(span.address - watch.offset) % self._line for span in spans}))
+                fields = self._known.structures[watch.tag].fields if watch.tag and not watch.prefix else ()
                 found.append(Watched(watch.owner, watch.prefix, watch.size, len(spans), later, skews, fields))
         return tuple(found)
 
@@ -189,7 +202,7 @@ class Resolver:
         """What lay at an address on a watched line; ValueError if no watched object lies on the line."""
         at = bisect_right(self._places, (epoch, address)) - 1
         span = self._spans[at] if at >= 0 else None
-        inside = span is not None and span.epoch == epoch and address < span.address + span.watch.size
+        inside = span is not None and span.epoch == epoch and address < span.address + span.size
         if self._everything and not inside:
             return Place(UNNAMED, "", 0, address % self._line, "", neighbour=False)
         if span is None or not inside:
@@ -197,7 +210,8 @@ class Resolver:
             if not around:
                 raise ValueError(f"{address:x} lies on no watched line")
             span = next((each for each in reversed(around) if each.address <= address), around[0])
-        watch, begin = span.watch, span.address - span.watch.offset
+        watch = self._watches[span.key]
+        begin = span.address - watch.offset
         offset, line = address - begin, address // self._line - begin // self._line
         path = self._path(watch, offset) if inside else self._neighbour(watch, offset)
         return Place(watch.owner, watch.prefix, line, offset, path, neighbour=not inside)

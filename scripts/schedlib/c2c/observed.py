@@ -1,110 +1,166 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What was observed in the guests of a measurement: its result, its trace, and the program that plays a trace again.
+"""What was observed in the guests of a measurement: what the plugin has written, and the result that is made of it.
 
-A trace is a gzip file. Its content is one line of JSON, the head, and then one tape for each guest, in the order in
-which the head names them. scripts/c2c/tape.h has the format of a tape.
+scripts/c2c/plugin.c, objects.c and records.c write the plugin's output. Incomplete output is rejected.
 """
 
 from __future__ import annotations
 
-import gzip
-import os
-import shutil
-import zlib
-from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import UNSET, Meta, structs
+import msgspec
+from msgspec import UNSET, UnsetType, structs
 
-from schedlib import TOOL
 from schedlib.c2c.c2c_options import ALL, LINES
-from schedlib.c2c.kernel_map import KernelMap, Symbol
-from schedlib.c2c.objects import Located, Resolver, Watch
-from schedlib.c2c.raw import PAGE, Instance, Raw, Record, parse_raw
-from schedlib.cache import open_regular
+from schedlib.c2c.kernel_map import KernelMap
+from schedlib.c2c.objects import Instance, Resolver, Watch
 from schedlib.errors import SchedlineError
-from schedlib.formats import document
 from schedlib.formats.c2c_document import (
     AccessKind,
     Address,
     Counts,
-    MappedStructure,
     Place,
+    PrivateLines,
     Quantum,
     TrafficParameters,
     TrafficResult,
     TrafficRow,
-    require_fingerprint,
 )
-from schedlib.formats.document import Document, Refused
-from schedlib.formats.strict import Moment, Positive, Strict, Word, repeated
+from schedlib.formats.strict import Count, Strict
 from schedlib.process import must
 
-_AROUND = 512
-"""Bytes around a watched variable in which a neighbour on its lines may lie."""
+HEAD = "c2c-raw 2"
+PAGE = 4096
+"""Bytes of a page of the guest."""
+_WORDS = ("record", "object", "absent", "page", "areas", "percpu", "array", "caller", "again", "private")
+"""Of the output's lines."""
 
-_PIECE, _LEVEL = 1 << 20, 6
-_MOST_PACKED = 500
-"""How many bytes of a tape one byte of a trace may hold; gzip can pack a thousand zeros into one."""
-_MAKE_AGAIN = "make the trace again: schedline c2c --trace FILE"
+_KINDS: dict[str, AccessKind] = {"load": "load", "store": "store", "rmw": "rmw"}
+MAKE_AGAIN = "make the trace again: schedline c2c --trace FILE"
 
 
-class TracedGuest(Strict, frozen=True):
-    """One guest.
+@dataclass(frozen=True)
+class Record:
+    """What one instruction did to one address; the epoch is that of the object there, 0 if only the line is watched."""
+
+    address: int
+    size: int
+    kind: AccessKind
+    pc: int
+    counts: Counts
+    epoch: int = 1
+
+
+class MemoryPage(Strict, frozen=True):
+    """What a page is used for; see scripts/c2c/memory.h.
 
     Attributes:
-        length: bytes of its tape.
-        absent: for each key of a watch, the number of CPUs on which a pointer to the object was null.
-        again: pages that something else used when counting began, if all of the kernel's memory was watched.
+        cache: for a slab the name of its cache, else empty.
+        first: where the slab begins.
+        size: from one object of the slab to the next.
+        object_size: bytes of an object.
     """
 
-    quantum: Positive
-    operations: Positive
-    length: Positive
+    address: Address
+    kind: Literal["slab", "table", "large", "stack", "other"]
+    cache: str
+    first: Address
+    size: Count
+    object_size: Count
+
+
+@dataclass(frozen=True)
+class Raw:
+    """The output of one guest. What stands from `pages` on is there if all of the kernel's memory was watched.
+
+    Attributes:
+        absent: for each key, the number of CPUs that never had the object because a pointer to it was null.
+        watched: accesses to watched lines.
+        pages: those with lines that several CPUs used, by address.
+        areas: where page descriptors, the direct map and vmalloc begin.
+        offsets: of the per-CPU variables of each CPU.
+        private: what was left out because only one CPU used it.
+        arrays: for each structure of an array, the address of its first element, and how many it has.
+        callers: the functions that allocated objects of kmalloc, by the object's address, if the kernel knows them.
+        again: pages that something else used when counting began.
+    """
+
     instances: tuple[Instance, ...]
-    absent: dict[str, Positive]
-    again: tuple[Address, ...]
+    absent: dict[str, int]
+    records: tuple[Record, ...]
+    watched: int
+    pages: dict[int, MemoryPage] = field(default_factory=dict)
+    areas: tuple[int, ...] = ()
+    offsets: tuple[int, ...] = ()
+    private: PrivateLines | UnsetType = UNSET
+    arrays: dict[str, tuple[int, int]] = field(default_factory=dict)
+    callers: dict[int, str] = field(default_factory=dict)
+    again: tuple[int, ...] = ()
 
 
-class TraceHead(Document, frozen=True, kw_only=True):
-    """The first line of a trace of schedline c2c: the kernel, the guests, and the names of what they accessed.
+def read_record(words: Sequence[str]) -> Record:
+    """Parse a line that begins with `record`, without this word."""
+    address, epoch, size, kind, pc, *counts = words
+    return Record(int(address, 16), int(size), _KINDS[kind], int(pc, 16), Counts(*map(int, counts)), int(epoch))
 
-    Attributes:
-        tool: name and version of what wrote this file.
-        started: with time zone.
-        fingerprint: the kernel and its source; compiler and emulator; hashes of plugin and program.
-        changes: state of each change, by id.
-        structures: the structures of the watched objects, by name.
-        functions: those that accessed a watched line.
-        data: variables beside watched variables.
-    """
 
-    only_lines = True
+def read_raw(path: Path) -> Raw:
+    """Read the plugin's output; SchedlineError if the file is missing or incomplete."""
+    if not path.is_file():
+        observed = "the plugin has written nothing: the stop marker of the guest's program was not reached"
+        raise SchedlineError(observed, f"see {path.parent}")
+    return parse_raw(path.read_text(), str(path))
 
-    schema: Literal["c2c-trace-1"]
-    tool: Word
-    started: Moment
-    fingerprint: dict[str, str]
-    changes: dict[str, str]
-    parameters: TrafficParameters
-    structures: dict[str, MappedStructure]
-    functions: tuple[Symbol, ...]
-    data: tuple[Symbol, ...]
-    watches: Annotated[tuple[Watch, ...], Meta(min_length=1)]
-    guests: Annotated[tuple[TracedGuest, ...], Meta(min_length=1)]
 
-    def __post_init__(self) -> None:
-        require_fingerprint(self.fingerprint)
-        if twice := repeated(str(guest.quantum) for guest in self.guests):
-            raise ValueError(f"the quantum {twice} appears twice")
-        keys = {watch.key for watch in self.watches}
-        if unknown := {each.key for guest in self.guests for each in guest.instances} - keys:
-            raise ValueError(f"no watch has the key {min(unknown)}")
+def parse_raw(text: str, name: str) -> Raw:
+    """Read the plugin's output, or that of scripts/c2c/replay.c; SchedlineError if it is incomplete."""
+    try:
+        return _read([line.split() for line in text.splitlines()])
+    except (ValueError, LookupError, TypeError) as error:
+        raise SchedlineError(f"{name} is not a file of the plugin, or is incomplete: {error}", "run again") from error
+
+
+def _read(rows: Sequence[Sequence[str]]) -> Raw:
+    if " ".join(rows[0]) != HEAD or rows[1][0] != "machine" or rows[-1][0] != "end" or rows[-2][0] != "seen":
+        raise ValueError("no head, or no end")
+    by_word: dict[str, list[Sequence[str]]] = {word: [] for word in _WORDS}
+    for word, *rest in rows[2:-2]:
+        if word not in by_word:
+            raise ValueError(f"a line begins with {word}")
+        by_word[word].append(rest)
+    records = tuple(map(read_record, by_word["record"]))
+    if len(records) != int(rows[-1][1]):
+        raise ValueError(f"{len(records)} records of {rows[-1][1]}")
+    private = [PrivateLines(*map(int, row)) for row in by_word["private"]]
+    return Raw(
+        instances=tuple(
+            Instance(key, int(cpu), int(address, 16), int(size), int(epoch))
+            for key, cpu, address, size, epoch in by_word["object"]
+        ),
+        absent=dict(Counter(key for key, _ in by_word["absent"])),
+        records=records,
+        watched=int(rows[-2][2]),
+        pages={page.address: page for page in (_page(*row) for row in by_word["page"])},
+        areas=tuple(int(word, 16) for row in by_word["areas"] for word in row),
+        offsets=tuple(int(offset, 16) for _, offset in by_word["percpu"]),
+        private=private[0] if private else UNSET,
+        arrays={name: (int(first, 16), int(number)) for name, first, number in by_word["array"]},
+        callers={int(address, 16): name for address, name in by_word["caller"]},
+        again=tuple(int(address, 16) for (address,) in by_word["again"]),
+    )
+
+
+def _page(
+    address: str, kind: str, cache: str = "", first: str = "0", size: str = "0", objects: str = "0"
+) -> MemoryPage:
+    words = (int(address, 16), kind, cache, int(first, 16), int(size), int(objects))
+    return msgspec.convert(dict(zip(MemoryPage.__struct_fields__, words, strict=True)), MemoryPage)
 
 
 @dataclass(frozen=True)
@@ -158,19 +214,17 @@ class Observed:
 
     def resolver(self, guest: ObservedGuest, line: int) -> Resolver:
         """Names the addresses of a guest; SchedlineError if it had no object of some kind."""
-        return Resolver(self.known, line, located(self.watches, guest.raw), everything=self.everything)
+        refuse_absent(self.watches, guest.raw.instances)
+        return Resolver(self.known, line, self.watches, guest.raw.instances, everything=self.everything)
 
 
-def located(watches: Sequence[Watch], raw: Raw) -> tuple[Located, ...]:
-    """Where a guest had its objects; SchedlineError if it had none of some kind."""
-    by_key = {watch.key: watch for watch in watches}
-    found = tuple(Located(by_key[each.key], each.cpu, each.address, each.epoch) for each in raw.instances)
-    there = {each.watch.key for each in found}
-    nowhere = [watch for watch in watches if watch.key not in there and not watch.optional]
+def refuse_absent(looked_at: Iterable[Watch], instances: Iterable[Instance]) -> None:
+    """SchedlineError if a guest had no object of some kind."""
+    there = {each.key for each in instances}
+    nowhere = [watch for watch in looked_at if watch.key not in there and not watch.optional]
     if nowhere and not nowhere[0].prefix:
         observed = f"--objects: no CPU of this guest has a {nowhere[0].owner}: the pointer to it is NULL on all CPUs"
         raise SchedlineError(observed, "leave it out, or give the guest a --topology in which it has one")
-    return found
 
 
 def result_of(observed: Observed) -> TrafficResult:
@@ -193,7 +247,7 @@ def result_of(observed: Observed) -> TrafficResult:
         fingerprint=dict(observed.fingerprint),
         changes=dict(observed.changes),
         parameters=observed.parameters,
-        watched=resolver.watched(observed.watches),
+        watched=resolver.watched(),
         absent=dict(sorted(absent.items())),
         quanta=tuple(quanta),
     )
@@ -219,121 +273,6 @@ def rows(resolver: Resolver, records: Iterable[Record]) -> tuple[TrafficRow, ...
     )
 
 
-def keep_trace(path: Path, observed: Observed, pcs: Iterable[int]) -> None:
-    """Write a trace of guests whose tapes were kept; equal tapes give equal files.
-
-    Args:
-        pcs: the addresses of the instructions on the tapes.
-    """
-    tapes = [guest.tape for guest in observed.guests if guest.tape]
-    guests = tuple(
-        TracedGuest(
-            guest.quantum,
-            guest.operations,
-            tape.stat().st_size,
-            guest.raw.instances,
-            guest.raw.absent,
-            guest.raw.again,
-        )
-        for guest, tape in zip(observed.guests, tapes, strict=True)
-    )
-    head = TraceHead(
-        schema="c2c-trace-1",
-        tool=observed.tool,
-        started=observed.started,
-        fingerprint=dict(observed.fingerprint),
-        changes=dict(observed.changes),
-        parameters=observed.parameters,
-        structures=dict(observed.known.structures),
-        functions=_at_or_before(observed.known.functions, pcs),
-        data=_beside(observed.known.data, observed.watches),
-        watches=observed.watches,
-        guests=guests,
-    )
-    # A file that is only half written never has this name.
-    half = path.with_name(f".{path.name}.half")
-    try:
-        with half.open("wb") as raw, gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as packed:
-            packed.write(document.line(head))
-            for tape in tapes:
-                with tape.open("rb") as file:
-                    shutil.copyfileobj(file, packed, _PIECE)
-        half.replace(path)
-    finally:
-        half.unlink(missing_ok=True)
-
-
-def _at_or_before(symbols: Sequence[Symbol], addresses: Iterable[int]) -> tuple[Symbol, ...]:
-    """For each address, the symbol that begins last before it."""
-    starts = [symbol.address for symbol in symbols]
-    found = {bisect_right(starts, address) - 1 for address in addresses}
-    return tuple(symbols[number] for number in sorted(found) if number >= 0)
-
-
-def _beside(symbols: Sequence[Symbol], watches: Iterable[Watch]) -> tuple[Symbol, ...]:
-    """The variables on the lines of watched variables, and the one before each such range."""
-    starts = [symbol.address for symbol in symbols]
-    found: set[int] = set()
-    for watch in watches:
-        if not watch.hops:
-            first = bisect_right(starts, watch.address - _AROUND) - 1
-            last = bisect_right(starts, watch.address + watch.size + _AROUND)
-            found |= set(range(max(first, 0), last))
-    return tuple(symbols[number] for number in sorted(found))
-
-
-def traced(path: Path, place: Path) -> Observed:
-    """What a trace has, with its tapes in the directory `place`. The guests have no counts yet; or Refused."""
-    head, tapes = _read_trace(path, place)
-    guests = tuple(
-        ObservedGuest(each.quantum, each.operations, Raw(each.instances, each.absent, (), 0, again=each.again), tape)
-        for each, tape in zip(head.guests, tapes, strict=True)
-    )
-    return Observed(
-        tool=TOOL,
-        started=head.started,
-        fingerprint=head.fingerprint,
-        changes=head.changes,
-        parameters=head.parameters,
-        known=KernelMap(head.fingerprint.get("build_id", ""), head.structures, head.functions, head.data),
-        watches=head.watches,
-        guests=guests,
-    )
-
-
-def _read_trace(path: Path, place: Path) -> tuple[TraceHead, tuple[Path, ...]]:
-    next_step = "schedline c2c --trace FILE writes one"
-    try:
-        with open_regular(path) as raw, gzip.open(raw) as packed:
-            head = document.parse(packed.readline(TraceHead.largest), TraceHead)
-            if sum(guest.length for guest in head.guests) > _MOST_PACKED * (os.fstat(raw.fileno()).st_size + _PIECE):
-                raise ValueError("its tapes would be far larger than the file")
-            tapes = tuple(place / f"quantum-{guest.quantum}.tape" for guest in head.guests)
-            for guest, tape in zip(head.guests, tapes, strict=True):
-                _copy(packed, tape, guest.length)
-            if packed.read(1):
-                raise ValueError("more follows behind its last tape")
-    except EOFError as error:
-        raise Refused(path, TraceHead, "it is cut off", next_step) from error
-    except OSError as error:
-        raise Refused(path, TraceHead, error.strerror or str(error), next_step) from error
-    except zlib.error as error:
-        raise Refused(path, TraceHead, "it is damaged", next_step) from error
-    except ValueError as error:
-        raise Refused(path, TraceHead, str(error), next_step) from error
-    return head, tapes
-
-
-def _copy(packed: gzip.GzipFile, to: Path, length: int) -> None:
-    with to.open("wb") as file:
-        while length:
-            piece = packed.read(min(length, _PIECE))
-            if not piece:
-                raise EOFError
-            file.write(piece)
-            length -= len(piece)
-
-
 @dataclass(frozen=True)
 class Player:
     """A program that plays tapes, see scripts/c2c/replay.c; CPUs that share caches as in the guests."""
@@ -348,7 +287,7 @@ class Player:
         shape = (chosen.cpus, line, chosen.per_cluster, chosen.per_llc, chosen.per_node)
         ways = ("pair" if pairs else "one", "all" if ALL in chosen.objects else "some")
         return must(
-            [self.program, guest.tape, *map(str, shape), *ways, guest.moves or "-", *files], next_step=_MAKE_AGAIN
+            [self.program, guest.tape, *map(str, shape), *ways, guest.moves or "-", *files], next_step=MAKE_AGAIN
         )
 
     def counts(self, guest: ObservedGuest, line: int, *, pairs: bool = False) -> ObservedGuest:
@@ -364,7 +303,7 @@ class Player:
         """The seven numbers of each group of fields, see scripts/c2c/blame.h; SchedlineError if the tape is damaged."""
         *rows, end = self._said(guest, line, pairs, fields).splitlines()
         if end != "end 0":
-            raise SchedlineError(f"{guest.tape} was not played to its end", _MAKE_AGAIN)
+            raise SchedlineError(f"{guest.tape} was not played to its end", MAKE_AGAIN)
         return [[int(word) for word in row.split()[2:]] for row in rows]
 
 

@@ -8,20 +8,16 @@ function. Which of them are there depends on -F. See process_event() in tools/pe
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, lru_cache
 from itertools import pairwise
-from multiprocessing import get_context
+from operator import add
 from pathlib import Path
 
 from schedlib.c2c.samples import NOTHING, Sampled, SampleKind
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Place
-from schedlib.progress import say
 
 _LOAD, _STORE = 0x2, 0x4
 _LEVEL, _SNOOP, _LOCK, _REMOTE, _SNOOPX, _HOPS = 5, 19, 24, 37, 38, 43
@@ -49,7 +45,6 @@ _FIRST_OF_KERNEL = ord("c")
 _UNKNOWN = "(unknown)"
 _LOOKED_AT = 1 << 20
 _MOST_NAMED = 1 << 17
-_MOST_WORKERS = 4
 _NEXT = f"make it again: {COMMAND}"
 Key = tuple[Place, SampleKind, str]
 
@@ -131,9 +126,7 @@ class ScriptReader:
     """
 
     def __init__(self, names: Names) -> None:
-        self._names = names
-        self._places: dict[bytes, Place | str] = {}
-        self._sources: dict[bytes, DataSource | None] = {}
+        self._place = lru_cache(_MOST_NAMED)(lambda address: names(int(address, 16)))
 
     def read(self, text: bytes, *, last: bool = True) -> ScriptSums:
         """The sums of a piece that begins with a line.
@@ -197,14 +190,9 @@ class ScriptReader:
         key: tuple[bytes, bytes, bytes, bytes],
         numbers: list[int],
     ) -> None:
-        there = totals.get(key)
-        if there is None:
-            totals[key] = numbers
-        else:
-            there[0] += 1
-            there[1] += numbers[1]
-            there[2] += numbers[2]
-            there[3] += numbers[3]
+        there = totals.setdefault(key, numbers)
+        if there is not numbers:
+            there[:] = map(add, there, numbers)
 
     def _name(self, totals: dict[tuple[bytes, bytes, bytes, bytes], list[int]], found: ScriptSums) -> None:
         """Turn addresses into places, and numbers of sources into what they mean."""
@@ -212,7 +200,7 @@ class ScriptReader:
             if event in _REPEATED:
                 found.repeated += samples
                 continue
-            source = self._source(number)
+            source = _source(number)
             if source is None:
                 found.fail("neither a load nor a store", Sampled(samples, period, 0, 0, 0, cycles))
                 continue
@@ -234,22 +222,13 @@ class ScriptReader:
             key = (place, source.kind, _function(function))
             found.rows[key] = found.rows.get(key, NOTHING) + sampled
 
-    def _place(self, address: bytes) -> Place | str:
-        place = self._places.get(address)
-        if place is None:
-            if len(self._places) >= _MOST_NAMED:
-                self._places.clear()
-            place = self._names(int(address, 16))
-            self._places[address] = place
-        return place
 
-    def _source(self, number: bytes) -> DataSource | None:
-        if number not in self._sources:
-            try:
-                self._sources[number] = data_source(int(number, 16))
-            except ValueError:
-                self._sources[number] = None
-        return self._sources[number]
+@cache
+def _source(number: bytes) -> DataSource | None:
+    try:
+        return data_source(int(number, 16))
+    except ValueError:
+        return None
 
 
 def _is_kernel(address: bytes) -> bool:
@@ -281,24 +260,20 @@ def instructions(path: Path) -> list[tuple[int, str]]:
     return found
 
 
-def read_script(path: Path, names: Names, *, workers: int = 0, piece: int = PIECE) -> ScriptSums:
-    """The sums of a whole file. A file of more than one piece is read by several processes.
-
-    Args:
-        workers: processes to use; 0 for one for each CPU, at most four.
+def read_script(path: Path, names: Names, *, piece: int = PIECE) -> ScriptSums:
+    """The sums of a whole file, of any length.
 
     Raises:
         SchedlineError: it is not the text of perf script, or all samples are repetitions.
     """
-    size = path.stat().st_size
-    workers = workers or min(len(os.sched_getaffinity(0)), _MOST_WORKERS)
-    if size <= piece or workers == 1:
-        found = ScriptSums()
-        reader = ScriptReader(names)
-        for start, end in _pieces(path, size, piece):
-            found.add(_read_piece(reader, path, start, end, size))
-    else:
-        found = _read_in_parallel(path, names, size, workers, piece)
+    found, reader, size = ScriptSums(), ScriptReader(names), path.stat().st_size
+    with path.open("rb") as file:
+        while text := file.read(piece):
+            # A piece ends before a sample.
+            while (line := file.readline()) and (not text.endswith(b"\n") or _SIGN not in line):
+                text += line
+            file.seek(-len(line), os.SEEK_CUR)
+            found.add(reader.read(text, last=file.tell() >= size))
     if not found.rows and not found.unresolved and not found.user.samples:
         if found.repeated:
             raise SchedlineError(
@@ -306,58 +281,4 @@ def read_script(path: Path, names: Names, *, workers: int = 0, piece: int = PIEC
                 "make the text with --itrace=M, and a perf that makes the event `memory` of Arm SPE (5.13 or later)",
             )
         raise SchedlineError(f"{path} has no sample with a data source", _NEXT)
-    return found
-
-
-def _pieces(path: Path, size: int, piece: int) -> Iterator[tuple[int, int]]:
-    """The text in pieces that begin with a sample."""
-    with path.open("rb") as file:
-        start = 0
-        while start < size:
-            end = min(start + piece, size)
-            if end < size:
-                file.seek(end)
-                file.readline()
-                end = file.tell()
-                while (line := file.readline()) and _SIGN not in line:
-                    end = file.tell()
-            yield start, end
-            start = end
-
-
-def _read_piece(reader: ScriptReader, path: Path, start: int, end: int, size: int) -> ScriptSums:
-    with path.open("rb") as file:
-        file.seek(start)
-        return reader.read(file.read(end - start), last=end >= size)
-
-
-_reader: ScriptReader
-"""Of a process that reads pieces of a text."""
-
-
-def _begin(names: Names) -> None:
-    global _reader
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _reader = ScriptReader(names)
-
-
-def _work(path: Path, size: int, piece: tuple[int, int]) -> tuple[int, ScriptSums]:
-    start, end = piece
-    return end - start, _read_piece(_reader, path, start, end, size)
-
-
-def _read_in_parallel(path: Path, names: Names, size: int, workers: int, piece: int) -> ScriptSums:
-    found, done, told = ScriptSums(), 0, 0
-    # Forked processes have `names` without a copy of it being sent to them.
-    with ProcessPoolExecutor(workers, get_context("fork"), _begin, (names,)) as pool:
-        try:
-            for length, sums in pool.map(partial(_work, path, size), _pieces(path, size, piece)):
-                found.add(sums)
-                done += length
-                if size > 1 << 30 and 10 * done // size > told:
-                    told = 10 * done // size
-                    say(f"{path.name}: {10 * told} %")
-        except BrokenProcessPool as error:
-            observed = f"{path}: a process that read it has ended too early"
-            raise SchedlineError(observed, "run it again; is memory left?") from error
     return found

@@ -7,12 +7,25 @@ import hashlib
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from schedlib.c2c.c2c_options import CLOCK, CLOCKS, SOURCES, OwnProgram
-from schedlib.c2c.raw import Raw, read_raw
+from schedlib.c2c.c2c_options import (
+    ALL,
+    CLOCK,
+    CLOCKS,
+    DEFAULT,
+    LINES,
+    SOURCES,
+    TIMEOUT,
+    TRACED,
+    WORKLOADS,
+    OwnProgram,
+)
+from schedlib.c2c.observed import Raw, read_raw
 from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import TrafficParameters
 from schedlib.guest.boot import Ending, run_guest
 from schedlib.guest.busybox_guest import busybox
 from schedlib.guest.command_line import PATIENT, machine, what_boots
@@ -21,6 +34,7 @@ from schedlib.guest.shared_libraries import is_elf, libraries, linked, refuse_ot
 from schedlib.kernel.build import Kernel
 from schedlib.kernel.targets import TARGETS, Target
 from schedlib.kernel.topology import Topology
+from schedlib.options import ChangeOptions
 from schedlib.process import must, run, version_of
 
 MARKER = "/bin/schedline-count"
@@ -177,42 +191,58 @@ _ARCHES = {
 
 
 @dataclass(frozen=True)
-class Setting:
-    """How a guest is run.
+class Measurement:
+    """What to measure: a guest boots for each of `quanta`.
 
     Attributes:
-        line: bytes of a cache line in the model.
-        quantum: blocks of code after which a CPU's turn ends; 0 leaves that to QEMU.
-        programs: also count accesses from user space.
-        everything: watch all of the kernel's memory.
-        timeout: seconds.
-        shift: an instruction takes 2^shift ns of the guest's time.
+        parameters: of the result. Their `config` comes on top of the fragments of configs/kernel/ that c2c needs.
+        topology: the machine that they describe.
+        quanta: blocks of code after which a CPU's turn ends; 0 leaves that to QEMU.
+        timeout: of a guest, in seconds.
+        program: of the user, instead of a workload.
+        user_space: also count accesses from user space.
     """
 
+    parameters: TrafficParameters
     topology: Topology
-    line: int
-    quantum: int
-    rounds: int
-    timeout: float
-    programs: bool = False
-    everything: bool = False
-    shift: int = _SHIFT
+    quanta: tuple[int, ...]
+    timeout: float = TIMEOUT
+    changes: ChangeOptions = field(default_factory=ChangeOptions)
+    program: OwnProgram | None = None
+    user_space: bool = False
 
     @property
-    def per_cluster(self) -> int:
-        """CPUs of a cluster; 1 if there are no clusters."""
-        topology = self.topology
-        return topology.cpus // (topology.sockets * topology.clusters) if topology.clusters > 1 else 1
+    def target(self) -> Target:
+        """Emulator and architecture."""
+        return TARGETS[self.parameters.on]
 
     @property
-    def per_llc(self) -> int:
-        """CPUs that share an LLC."""
-        return self.topology.cpus // (self.topology.sockets * self.topology.llcs)
+    def everything(self) -> bool:
+        """Whether all of the kernel's memory is watched."""
+        return ALL in self.parameters.objects
 
-    @property
-    def per_node(self) -> int:
-        """CPUs of a node."""
-        return self.topology.cpus // self.topology.nodes
+
+def parameters_of(topology: Topology, **others: Any) -> TrafficParameters:
+    """The parameters of a guest of this shape: by default what `schedline c2c` counts, else what `others` say."""
+    of_llc = topology.cpus // (topology.sockets * topology.llcs)
+    of_cluster = topology.cpus // (topology.sockets * topology.clusters) if topology.clusters > 1 else 1
+    default: dict[str, Any] = {
+        "on": TRACED[0],
+        "workload": "rt",
+        "rounds": WORKLOADS["rt"].rounds,
+        "line": LINES[0],
+        "shift": CLOCKS.index(CLOCK),
+        "config": (),
+        "objects": DEFAULT,
+    }
+    return TrafficParameters(
+        cpus=topology.cpus,
+        topology=topology.name,
+        per_cluster=of_cluster,
+        per_llc=of_llc,
+        per_node=topology.cpus // topology.nodes,
+        **default | others,
+    )
 
 
 def parameters(target: Target) -> tuple[str, ...]:
@@ -290,27 +320,28 @@ def line_counter(cache: Path) -> Path:
 
 
 def argv(
-    target: Target,
+    asked: Measurement,
+    quantum: int,
     kernel: Path,
     archive: Path,
-    setting: Setting,
     library: Path | None,
     plan: Path,
     out: Path,
     tape: Path | None = None,
 ) -> list[str]:
     """QEMU's command; without the plugin (library None) it boots the same guest. The accesses go to `tape`."""
-    words = [*machine(target, setting.topology), *_mode(setting.shift), *_own_mode(target)]
+    chosen, target, topology = asked.parameters, asked.target, asked.topology
+    words = [*machine(target, topology), *_mode(chosen.shift), *_own_mode(target)]
     if library:
-        options = {"plan": plan, "out": out, "line": setting.line, "quantum": setting.quantum}
-        options |= {"cluster": setting.per_cluster, "llc": setting.per_llc, "node": setting.per_node}
+        options = {"plan": plan, "out": out, "line": chosen.line, "quantum": quantum}
+        options |= {"cluster": chosen.per_cluster, "llc": chosen.per_llc, "node": chosen.per_node}
         options |= {"trace": tape} if tape else {}
-        options |= {"user": "on"} if setting.programs else {}
-        options |= {"everything": "on"} if setting.everything else {}
+        options |= {"user": "on"} if asked.user_space else {}
+        options |= {"everything": "on"} if asked.everything else {}
         shown = [f"{name}={value}" for name, value in options.items()]
         words += ["-plugin", ",".join(word.replace(",", ",,") for word in (str(library), *shown))]
-    asked = [*parameters(target), *setting.topology.arguments, "--", str(setting.rounds)]
-    return [*words, *what_boots(kernel, archive, asked)]
+    kernel_words = [*parameters(target), *topology.arguments, "--", str(chosen.rounds)]
+    return [*words, *what_boots(kernel, archive, kernel_words)]
 
 
 def archive_of(kernel: Kernel, binary: Path, place: Path) -> Path:
@@ -349,14 +380,13 @@ def boot(words: Sequence[str], log: Path, timeout: float) -> None:
         raise SchedlineError(observed, f"see {done.log}; --timeout gives it more time")
 
 
-def measured(
-    words: Sequence[str], log: Path, out: Path, timeout: float, own: OwnProgram | None = None
-) -> tuple[int, Raw]:
+def measured(words: Sequence[str], log: Path, out: Path, asked: Measurement) -> tuple[int, Raw]:
     """Run a guest under the plugin, see boot(); its program's operations, and what the plugin wrote to `out`.
 
     SchedlineError, too, if a program of the user has not marked what to count.
     """
-    boot(words, log, timeout)
+    boot(words, log, asked.timeout)
+    own = asked.program
     if own and own.marked and not out.exists():
         raise SchedlineError(
             f"{own.file.name} ended without `schedline-count start` and, after it, `schedline-count stop`: "

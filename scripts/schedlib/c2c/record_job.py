@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,9 +20,9 @@ from schedlib.c2c.address_names import MAP_FILE, ObjectMap
 from schedlib.c2c.c2c_options import SOURCES, TAGS, C2cImportOptions, C2cRecordOptions
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
 from schedlib.c2c.memory_map import MemoryMap, memory_map_if_known
-from schedlib.c2c.objects import PER_CPU_OFFSETS, watches
+from schedlib.c2c.objects import PER_CPU_OFFSETS, Instance, watches
+from schedlib.c2c.observed import PAGE
 from schedlib.c2c.perf_script import FIELDS, read_script
-from schedlib.c2c.raw import PAGE, Instance
 from schedlib.c2c.samples_job import import_samples
 from schedlib.cache import cache_dir
 from schedlib.errors import SchedlineError
@@ -34,60 +32,11 @@ from schedlib.process import clean_environment, dying_with_us, must, run
 from schedlib.progress import step
 from schedlib.verdict import Verdict
 
-_EVENTS = "sys/bus/event_source/devices"
-_LOCKDOWN = "sys/kernel/security/lockdown"
 _POSSIBLE = "sys/devices/system/cpu/possible"
-
-
-_REASONS = {
-    "x86_64": "no ibs_op and no event mem-loads: a virtual machine without a PMU, a BIOS that switches IBS off, or a "
-    "CPU that has neither",
-    "aarch64": "no arm_spe_0: the CPU or its firmware has no SPE, arm_spe_pmu is not loaded (modprobe arm_spe_pmu), or "
-    "the kernel's page tables are apart (boot with kpti=off)",
-    "ppc64le": "no event mem-loads: a guest without a PMU",
-}
 _FIRST_PER_CPU = "runqueues"
 _MEMORY = Path("/proc/kcore")
 DATA_FILE, SAMPLES_FILE = "perf.data", "samples.txt"
-
-
-@dataclass(frozen=True)
-class Sampler:
-    """What samples data addresses on a machine; whether perf c2c record takes --ldlat for it."""
-
-    name: str
-    latency: bool
-
-
-_SAMPLERS = (
-    ("ibs_op", Sampler("AMD's IBS", latency=False)),
-    ("arm_spe_0", Sampler("Arm's SPE", latency=False)),
-    ("cpu/events/mem-loads", Sampler("Intel's load latency, or POWER's", latency=True)),
-    ("cpu_core/events/mem-loads", Sampler("Intel's load latency", latency=True)),
-)
-"""A path below _EVENTS. tools/perf/arch/*/util/mem-events.c says which perf c2c record uses."""
-
-
-def sampler(machine: str, root: Path = Path("/")) -> Sampler:
-    """What samples on a machine, as `uname -m` names it; SchedlineError, with the reason, if nothing does."""
-    for path, found in _SAMPLERS:
-        if (root / _EVENTS / path).exists():
-            return found
-    reason = _REASONS.get(machine, f"perf knows no such counters on {machine}")
-    raise SchedlineError(
-        f"this machine cannot sample data addresses: {reason}",
-        "count on emulated CPUs: schedline c2c; or read what another machine has sampled: schedline c2c import",
-    )
-
-
-def refuse_locked_down(root: Path = Path("/")) -> None:
-    """SchedlineError if the kernel lets nobody read its memory, see security/lockdown/lockdown.c."""
-    path = root / _LOCKDOWN
-    if path.is_file() and "[confidentiality]" in path.read_text():
-        raise SchedlineError(
-            "this kernel is locked down: nobody may read its memory, and perf may not sample it",
-            "boot it without lockdown=confidentiality",
-        )
+_PROGRAMS = {"perf": "apt-get install linux-perf", "drgn": "apt-get install python3-drgn, or pip install drgn"}
 
 
 def possible_cpus(root: Path = Path("/")) -> int:
@@ -158,20 +107,19 @@ def objects_of_kernel(
 
 def record(options: C2cRecordOptions) -> Verdict:
     """Sample, map and import; SchedlineError if this machine or its kernel does not allow it."""
-    how = _ready(options)
+    _refuse_unready(options)
     options.out.mkdir(parents=True, exist_ok=True)
-    with step(f"sampling with {how.name}"):
-        _sample(how, options)
+    with step("sampling"):
+        _sample(options)
     with step("writing the samples as text"):
         _write_text(options.out)
-    if not options.without_map:
-        with step("reading where the objects lie"):
-            document.write(options.out / MAP_FILE, _map(options))
+    with step("reading where the objects lie"):
+        document.write(options.out / MAP_FILE, _map(options))
     return import_samples(
         C2cImportOptions(
             files=(options.out / SAMPLES_FILE,),
             vmlinux=options.vmlinux,
-            map=None if options.without_map else options.out / MAP_FILE,
+            map=options.out / MAP_FILE,
             build_id=running_build_id(),
             line=64,
             out=options.out,
@@ -180,25 +128,22 @@ def record(options: C2cRecordOptions) -> Verdict:
     )
 
 
-def _ready(options: C2cRecordOptions) -> Sampler:
-    """What samples here; SchedlineError if a program, a right or the kernel's help lacks."""
-    how = sampler(platform.machine())
-    refuse_locked_down()
-    programs = {"perf": "apt-get install linux-perf"}
-    if not options.without_map:
-        programs["drgn"] = "apt-get install python3-drgn, or pip install drgn; or --without-map"
-    for name, next_step in programs.items():
+def _refuse_unready(options: C2cRecordOptions) -> None:
+    """SchedlineError if a program, a right or the kernel's help lacks."""
+    for name, next_step in _PROGRAMS.items():
         if shutil.which(name) is None:
             raise SchedlineError(f"{name} is not installed", next_step)
     if os.geteuid():
         raise SchedlineError("only root may sample all CPUs and read the kernel's memory", "run it as root")
-    if not options.without_map and not _MEMORY.exists():
-        raise SchedlineError("this kernel has no /proc/kcore for drgn to read (CONFIG_PROC_KCORE)", "--without-map")
+    if not _MEMORY.exists():
+        raise SchedlineError(
+            "this kernel has no /proc/kcore for drgn to read (CONFIG_PROC_KCORE)",
+            "sample with perf, and import its text without a map: see docs/c2c.md",
+        )
     refuse_other_kernel(options.vmlinux, running_build_id())
     there = next((name for name in (DATA_FILE, SAMPLES_FILE, MAP_FILE) if (options.out / name).exists()), None)
     if there:
         raise SchedlineError(f"{options.out} has a recording already: {there}", "name another directory")
-    return how
 
 
 def refuse_other_kernel(vmlinux: Path, running: str) -> None:
@@ -216,19 +161,19 @@ def refuse_other_kernel(vmlinux: Path, running: str) -> None:
         )
 
 
-def _sample(how: Sampler, options: C2cRecordOptions) -> None:
+def _sample(options: C2cRecordOptions) -> None:
     command = options.arguments or ("sleep", f"{options.seconds:g}")
-    latency = ["--ldlat", str(options.ldlat)] if options.ldlat and how.latency else []
     # Not complete: perf writes the end when it ends. So the name is given afterwards.
     half = options.out / f".{DATA_FILE}"
-    argv = ["perf", "c2c", "record", "-a", "-o", str(half), *latency, "--", *command]
+    argv = ["perf", "c2c", "record", "-a", "-o", str(half), "--", *command]
     done = run(dying_with_us(argv))
     if done.returncode or not half.is_file() or not half.stat().st_size:
         said = done.stderr.decode(errors="replace").strip().splitlines()[-8:]
         half.unlink(missing_ok=True)
         raise SchedlineError(
             f"`{' '.join(argv)}` failed ({done.returncode}):\n    " + "\n    ".join(said),
-            "does the command run by itself? AMD's IBS needs perf 6.1 or later",
+            "does the command run by itself? Data addresses need Intel's load latency, AMD's IBS (perf 6.1 or later) "
+            "or Arm's SPE, which virtual machines lack: count on emulated CPUs there (schedline c2c)",
         )
     half.replace(options.out / DATA_FILE)
 
@@ -256,6 +201,6 @@ def _map(options: C2cRecordOptions) -> ObjectMap:
         pages.add(address // PAGE * PAGE)
         return ""
 
-    read_script(options.out / SAMPLES_FILE, kept, workers=1)
+    read_script(options.out / SAMPLES_FILE, kept)
     drgn = ["drgn", "-q", "-k"]
     return objects_of_kernel(drgn, options.vmlinux, known, memory, options.objects, possible_cpus(), sorted(pages))

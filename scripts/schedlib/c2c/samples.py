@@ -25,10 +25,10 @@ from schedlib.formats.strict import Amount, Count, Moment, Positive, Strict, Wor
 
 MEASURED_FILE = "measured.json"
 
-SampleKind = Literal["load", "store", "rmw", "any"]
-"""A load of a locked instruction is an rmw; `any` if the source does not say."""
+SampleKind = Literal["load", "store", "rmw"]
+"""A load of a locked instruction is an rmw."""
 
-SourceKind = Literal["perf script", "perf c2c report", "perf mem report", "perf report -s type,typeoff"]
+SourceKind = Literal["perf script", "perf c2c report"]
 
 Metric = Literal["taken", "samples"]
 """What is shared out: samples of lines taken from another CPU's cache, or, if the source does not tell these, all."""
@@ -133,7 +133,6 @@ class MeasuredDocument(Document, frozen=True, kw_only=True):
     Attributes:
         tool: name and version of what wrote this file.
         imported: with time zone.
-        build_id: of the kernel; empty if neither the source nor a map said it and no vmlinux was given.
         line: bytes of a cache line.
         metric: what shares are made of.
         kernel: all samples of kernel memory.

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec.structs import asdict
 
 from schedlib import TOOL
-from schedlib.c2c.address_names import AddressNames, ObjectMap, names_of, read_objects, slide_of
+from schedlib.c2c.address_names import AddressNames, names_of, read_objects, slide_of
 from schedlib.c2c.c2c_options import C2cImportOptions
-from schedlib.c2c.kernel_map import KernelMap
-from schedlib.c2c.perf_reports import REPORTS, PerfReport, ReportedType
+from schedlib.c2c.perf_reports import TITLES, PerfReport, read_c2c_report
 from schedlib.c2c.perf_script import COMMAND, Key, ScriptSums, instructions, is_script, read_script
 from schedlib.c2c.samples import (
     MEASURED_FILE,
@@ -33,7 +32,6 @@ from schedlib.c2c.traffic_table import field_name, grid
 from schedlib.cache import cache_dir, read_regular, results_directory, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import Place
 from schedlib.progress import printable, say, step
 from schedlib.verdict import Verdict
 
@@ -99,7 +97,6 @@ def _numbers(sampled: Sampled) -> tuple[str, ...]:
 
 def import_samples(options: C2cImportOptions) -> Verdict:
     """Read the files and write the result; SchedlineError if a file is no text of perf, or the vmlinux is wrong."""
-    cache = cache_dir()
     found = read_objects(options.map) if options.map else None
     kinds = {path: _kind(path) for path in options.files}
     kind = kinds[options.files[0]]
@@ -108,27 +105,27 @@ def import_samples(options: C2cImportOptions) -> Verdict:
         raise SchedlineError(
             f"{other} is the text of {kinds[other]}, and the first file that of {kind}", "import one kind"
         )
-    reports = {} if kind == "perf script" else {path: _report(kind, path) for path in options.files}
-    known, names = _names(options, kind, found, reports, cache)
+    reports = {} if kind == "perf script" else {path: _report(path) for path in options.files}
+    with step("reading symbols and types"):
+        known, names = names_of(options.vmlinux, cache_dir(), found, options.build_id or "", options.line)
+    if found is None:
+        seen = [(each.code, each.function) for report in reports.values() for each in report.accesses if each.code]
+        seen += [each for path in options.files if path not in reports for each in instructions(path)]
+        names.moved(slide_of(known, seen))
     sums = ScriptSums()
     for path in options.files:
         with step(f"reading {path.name}"):
-            if path in reports:
-                sums.add(_of_report(reports[path], names, known))
-            else:
-                assert names  # noqa: S101  _names() has them for everything but types
-                sums.add(read_script(path, names))
+            sums.add(_of_report(reports[path], names) if path in reports else read_script(path, names))
     source = SampleSource(
         kind,
         tuple(path.name for path in options.files),
         tuple(sorted(sums.events)),
         _machine(options.files[0]),
         sums.repeated,
-        any(report.approximate for report in reports.values()),
+        approximate=bool(reports),
     )
-    build_id = (found.build_id if found else "") or (known.build_id if known else "") or options.build_id or ""
-    result = measured_of(sums, source, build_id, options.line)
-    out = results_directory(cache, options.out)
+    result = measured_of(sums, source, known.build_id, options.line)
+    out = results_directory(cache_dir(), options.out)
     for place in (options.json, out / MEASURED_FILE):
         if place:
             document.write(place, result)
@@ -145,15 +142,10 @@ def _kind(path: Path) -> SourceKind:
     if is_script(path):
         return "perf script"
     text = _text(path)
-    if kind := next((kind for kind, (is_one, _) in REPORTS.items() if is_one(text)), None):
-        return kind
+    if any(title in text for title in TITLES):
+        return "perf c2c report"
     if text.startswith("PERFILE2"):
         raise SchedlineError(f"{path} is perf's data, not a text", f"{COMMAND} -i {path} > samples.txt")
-    if "Memory access" in text and "Samples" in text:
-        raise SchedlineError(
-            f"{path} is a list of perf mem report without data symbols: it counts levels of memory, and no field",
-            "make it again without -F and -s: perf mem report --stdio",
-        )
     raise SchedlineError(
         f"{path} is no text of perf with data addresses: it has neither data sources nor a known list",
         f"{COMMAND} > samples.txt; or perf c2c report --stdio > report.txt",
@@ -167,81 +159,32 @@ def _text(path: Path) -> str:
         raise SchedlineError(f"{path} cannot be read: {error.strerror}", f"ls -l {path}") from error
 
 
-def _report(kind: SourceKind, path: Path) -> PerfReport:
+def _report(path: Path) -> PerfReport:
     try:
-        return REPORTS[kind][1](_text(path))
+        return read_c2c_report(_text(path))
     except ValueError as error:
         raise SchedlineError(f"{path} is damaged: {error}", "make it again") from error
 
 
-def _names(
-    options: C2cImportOptions,
-    kind: SourceKind,
-    found: ObjectMap | None,
-    reports: Mapping[Path, PerfReport],
-    cache: Path,
-) -> tuple[KernelMap | None, AddressNames | None]:
-    if options.vmlinux is None:
-        if kind != "perf report -s type,typeoff":
-            raise SchedlineError(
-                f"{kind} has addresses, and no vmlinux says what lies there",
-                "add --vmlinux FILE: the kernel that ran, with debug information",
-            )
-        return None, None
-    with step("reading symbols and types"):
-        known, names = names_of(options.vmlinux, cache, found, options.build_id or "", options.line)
-    if found is None and kind != "perf report -s type,typeoff":
-        seen: list[tuple[int, str]] = []
-        for path in options.files:
-            if path in reports:
-                seen += [(each.code, each.function) for each in reports[path].accesses if each.code]
-            else:
-                seen += instructions(path)
-        names.moved(slide_of(known, seen))
-    return known, names
-
-
-def _of_report(report: PerfReport, names: AddressNames | None, known: KernelMap | None) -> ScriptSums:
+def _of_report(report: PerfReport, names: AddressNames) -> ScriptSums:
     sums = ScriptSums(events=set(report.events))
     for access in report.accesses:
-        assert names  # noqa: S101
-        if access.address is not None and access.address < 1 << 63:
-            if access.address:
-                sums.user += access.sampled
-            else:
-                sums.fail("the sample has no address", access.sampled)
+        sampled = access.sampled
+        if not access.address:
+            sums.fail("the sample has no address", sampled)
             continue
-        place = names.symbol(access.symbol, access.offset) if access.address is None else names(access.address)
-        _add(sums, place, (access.kind, access.function), access.sampled)
-    for each in report.types:
-        _add(sums, type_place(each, known), (each.kind, "(all)"), each.sampled)
+        if access.address < 1 << 63:
+            sums.user += sampled
+            continue
+        sums.squares += sampled.samples
+        sums.taken_squares += sampled.taken
+        place = names(access.address)
+        if isinstance(place, str):
+            sums.fail(place, sampled)
+        else:
+            key: Key = (place, access.kind, access.function)
+            sums.rows[key] = sums.rows.get(key, NOTHING) + sampled
     return sums
-
-
-def _add(sums: ScriptSums, place: Place | str, about: tuple, sampled: Sampled) -> None:  # type: ignore[type-arg]
-    sums.squares += sampled.samples
-    sums.taken_squares += sampled.taken
-    if isinstance(place, str):
-        sums.fail(place, sampled)
-    else:
-        key: Key = (place, *about)
-        sums.rows[key] = sums.rows.get(key, NOTHING) + sampled
-
-
-def type_place(row: ReportedType, known: KernelMap | None) -> Place | str:
-    """The place of a row of types; or why it has none."""
-    if not row.structure:
-        return "perf found no structure"
-    structure = known.structures.get(row.structure) if known else None
-    if structure is None:
-        # perf took the name from the kernel's own types.
-        path = "" if row.field == "no field" else row.field
-        return Place(row.structure, "", row.offset // 64, row.offset, path, neighbour=False)
-    inside = next((each for each in structure.fields if each.offset <= row.offset < each.offset + each.size), None)
-    word = row.field.partition(".")[0]
-    if inside is None or (word not in ("", "no field") and word.partition("[")[0] not in inside.path):
-        return f"struct {row.structure} of perf's data is not that of the vmlinux"
-    return Place(row.structure, "", row.offset // 64, row.offset, inside.path, neighbour=False)
 
 
 def _machine(path: Path) -> str:

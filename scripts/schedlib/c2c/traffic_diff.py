@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec.structs import asdict
 
+from schedlib import TOOL
+from schedlib.c2c.c2c_options import C2cDiffOptions
 from schedlib.c2c.traffic_table import (
     COUNTS,
     TITLES,
@@ -24,10 +26,12 @@ from schedlib.c2c.traffic_table import (
     totals,
 )
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import Counts, TrafficResult, TrafficRow
+from schedlib.formats import document
+from schedlib.formats.c2c_document import Counts, TrafficResult, TrafficRow, read_result
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Strict, Word
+from schedlib.progress import tell
 from schedlib.verdict import Verdict, worst
 
 _FIELDS, _FUNCTIONS = 40, 20
@@ -211,3 +215,17 @@ def _change(pair: Pair) -> str:
     if one == other:
         return f"{one}"
     return f"{one} -> {other}" + (f" ({100 * (other - one) / one:+.1f} %)" if one else "")
+
+
+def diff(options: C2cDiffOptions) -> Verdict:
+    """Compare two results; SchedlineError if a file is not a result, or their settings differ."""
+    base, candidate = read_result(options.base), read_result(options.candidate)
+    refuse_unlike(base, candidate)
+    judged = judge(base, candidate, load_metrics(options.gates))
+    verdict = verdict_of(judged)
+    if options.json:
+        found = TrafficDiffDocument(schema="c2c-diff-1", tool=TOOL, status=verdict, metrics=judged)
+        document.write(options.json, found)
+    for line in text(base, candidate, judged).splitlines():
+        tell(line)
+    return verdict

@@ -1,41 +1,65 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A result as text: the fields to blame, hot lines as perf c2c shows them, totals with their spread over the quanta."""
+"""A result in sections, and these as text; c2c_page.py makes a page of the same sections."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from schedlib.c2c import weighted
-from schedlib.c2c.raw import DISTANCES
 from schedlib.c2c.traffic_table import (
+    COUNTS,
     TITLES,
-    answered,
-    by_quantum,
     field_name,
     function_name,
     grid,
-    hot_lines,
+    line_name,
     middle,
     most_missed,
     object_name,
-    ranked,
     spread,
     totals,
 )
-from schedlib.formats.c2c_document import BlamedField, Counts, TrafficResult, TrafficRow
-from schedlib.progress import counted
+from schedlib.formats.c2c_document import DISTANCES, BlamedField, Counts, TrafficResult, TrafficRow
 
-_ROWS, _FIELDS, _FUNCTIONS = 14, 40, 20
+_LINES, _ROWS, _FIELDS, _FUNCTIONS, _PAIRS = 12, 14, 40, 20, 10
 _MOVES, _TRUE = 8, 6
 _LEAST_SAVED, _LEAST_LEFT = 0.005, 0.02
 """Shares of all misses; what is less is not blamed."""
 
 
+@dataclass(frozen=True)
+class ReportTable:
+    """A table: the first `left` columns are words, the others numbers; `left_out` rows are only in the JSON."""
+
+    titles: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    left: int = 1
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report: its name, sentences, a table, and parts of its own."""
+
+    name: str
+    said: tuple[str, ...] = ()
+    table: ReportTable | None = None
+    parts: tuple[Section, ...] = ()
+
+
 def text(result: TrafficResult) -> str:
     """The whole report. It contains no times and no file names, so equal runs give equal text."""
-    parts = [*_head(result), "", *_blame(result), *_objects(result), ""]
-    parts += [*_hot_lines(result), *_fields(result), *_sources(result), *weighted.lines(result)]
-    return "\n".join(parts) + "\n"
+    return "\n".join([*_head(result), *(line for each in sections(result) for line in _lines_of(each))]) + "\n"
+
+
+def _lines_of(section: Section) -> Iterator[str]:
+    yield from ("", section.name, *section.said)
+    if section.table:
+        yield from grid([section.table.titles, *section.table.rows], section.table.left)
+        if section.table.left_out:
+            yield f"{section.table.left_out} others: the JSON has them"
+    for part in section.parts:
+        yield from _lines_of(part)
 
 
 def _head(result: TrafficResult) -> Iterator[str]:
@@ -53,8 +77,55 @@ def _head(result: TrafficResult) -> Iterator[str]:
     yield "emulated CPUs with caches that never run full: counts, not times; equal kernels give equal counts"
 
 
-def _objects(result: TrafficResult) -> Iterator[str]:
-    yield from _spreads("object", by_quantum(result, object_name), _FIELDS)
+def sections(result: TrafficResult) -> list[Section]:
+    """All parts of the report; where they show one guest, it is that of the middle quantum."""
+    objects, fields, functions = (by_quantum(result, key) for key in (object_name, field_name, function_name))
+    found = [
+        Section("Objects", tuple(_notes(result)), _ranked("object", objects, _FIELDS)),
+        _pairs(result),
+        _hot_lines(result),
+        Section("Fields", ("median of the quanta, and their range",), _ranked("field", fields, _FIELDS)),
+        Section("Functions", (), _ranked("function", functions, _FUNCTIONS)),
+    ]
+    if result.blame:
+        found.insert(0, _blame(result, result.blame))
+    if result.parameters.topology:
+        hottest = most_missed(functions[len(functions) // 2])[:_FUNCTIONS]
+        rows = [*_answered(objects, sorted({name for table in objects for name in table}))]
+        rows += _answered(functions, hottest)
+        about = "in the same cluster, LLC or node, or in another node; cold: in no cache"
+        table = ReportTable(("object or function", *DISTANCES, "cold"), rows)
+        found.append(Section("Where misses were answered", (about,), table))
+    return found
+
+
+def by_quantum(result: TrafficResult, key: Callable[[TrafficRow], str]) -> list[dict[str, Counts]]:
+    """The totals of each quantum by object, field or function; objects are summed up without their neighbours."""
+    whole = key is not object_name
+    return [totals((row for row in each.rows if whole or not row.neighbour), key) for each in result.quanta]
+
+
+def _ranked(title: str, tables: Sequence[Mapping[str, Counts]], most: int) -> ReportTable:
+    """Names with TITLES, those with the most false sharing first."""
+    every = {name: [table.get(name, Counts()) for table in tables] for table in tables for name in table}
+
+    def values(name: str, count: str) -> list[int]:
+        return [getattr(counts, count) for counts in every[name]]
+
+    names = sorted(every, key=lambda name: (*(-middle(values(name, count)) for count in COUNTS[:2]), name))
+    rows = [(name, *(spread(values(name, count)) for count in COUNTS)) for name in names[:most]]
+    return ReportTable((title, *TITLES), rows, left_out=max(len(names) - most, 0))
+
+
+def _answered(tables: Sequence[Mapping[str, Counts]], names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """For each name, where its misses were answered: at each of DISTANCES, and in no cache."""
+    for name in names:
+        every = [table.get(name, Counts()) for table in tables]
+        near = (spread([counts.fetched(distance) for counts in every]) for distance in DISTANCES)
+        yield (name, *near, spread([counts.cold for counts in every]))
+
+
+def _notes(result: TrafficResult) -> Iterator[str]:
     private = [each.private for each in result.quanta if each.private]
     if private:
         lines, accesses = (spread([getattr(each, name) for each in private]) for name in ("lines", "accesses"))
@@ -66,99 +137,107 @@ def _objects(result: TrafficResult) -> Iterator[str]:
         if watched.later and not watched.prefix:
             yield f"allocated after counting began: {watched.later} of {watched.number} {watched.owner}"
     for key, number in result.absent.items():
-        yield f"absent on {counted(number, 'CPU')}: {key}"
+        yield f"absent on {number} CPU{'s' if number > 1 else ''}: {key}"
 
 
-def _spreads(title: str, tables: Sequence[Mapping[str, Counts]], most: int) -> Iterator[str]:
-    rows = ranked(tables)
-    yield from grid([(title, *TITLES), *rows[:most]], 1)
-    if len(rows) > most:
-        yield f"{len(rows) - most} others: the JSON has them"
+def _line_title(line: tuple[str, str, int], size: int) -> str:
+    owner, prefix, number = line
+    return f"{owner}{f' {prefix}' if prefix else ''} line {number} ({number * size:+#x})"
 
 
-def _hot_lines(result: TrafficResult) -> Iterator[str]:
+def _by_line(result: TrafficResult) -> dict[tuple[str, str, int], list[TrafficRow]]:
+    found: dict[tuple[str, str, int], list[TrafficRow]] = {}
+    for row in result.middle.rows:
+        found.setdefault(line_name(row), []).append(row)
+    return found
+
+
+def function_pairs(result: TrafficResult) -> dict[tuple[str, str], dict[tuple[str, str, int], float]]:
+    """For each two functions, how often the first one missed a line that the second takes from others, by line.
+
+    The misses of a function on a line are shared out to those that invalidated copies there, by how many each did.
+    """
+    found: dict[tuple[str, str], dict[tuple[str, str, int], float]] = {}
+    for line, rows in _by_line(result).items():
+        here = totals(rows, function_name)
+        whole = sum(counts.invalidated for counts in here.values())
+        writers = {name: counts.invalidated / whole for name, counts in here.items() if counts.invalidated}
+        for name, counts in here.items():
+            for writer, share in writers.items():
+                if lost := (counts.misses - counts.cold) * share:
+                    found.setdefault((name, writer), {})[line] = lost
+    return found
+
+
+def _pairs(result: TrafficResult) -> Section:
+    pairs = function_pairs(result)
+    rows = []
+    for pair in sorted(pairs, key=lambda pair: (-sum(pairs[pair].values()), pair))[:_PAIRS]:
+        line, most = min(pairs[pair].items(), key=lambda item: (-item[1], item[0]))
+        rows.append((*pair, _line_title(line, result.line), f"{sum(pairs[pair].values()):.0f}", f"{most:.0f}"))
+    said = (
+        "the second one writes to lines that the first one then has to fetch; misses on a line that several write to "
+        "are shared out by how many copies each of them took away"
+    )
+    titles = ("function", "loses lines to", "most on", "misses", "of these there")
+    return Section("Pairs of functions", (said,), ReportTable(titles, rows, 3))
+
+
+def _hot_lines(result: TrafficResult) -> Section:
+    by_line = _by_line(result)
+    lines = {name: Counts.sum(row.counts for row in rows) for name, rows in by_line.items()}
+    hot = [name for name in most_missed(lines)[:_LINES] if lines[name].misses]
     misses = sum(row.counts.misses for row in result.middle.rows) or 1
-    yield f"hot lines, quantum {result.middle.quantum}; share of all misses, and of the misses of the line"
-    for (owner, prefix, number), rows, counts in hot_lines(result):
-        behind = f" {prefix}" if prefix else ""
-        yield ""
-        yield (
-            f"{owner}{behind} line {number} (+{number * result.line:#x}): {counts.misses / misses:.1%} of the misses, "
-            f"{counts.false_shared} of {counts.misses} false sharing, HITM {counts.hitm}, far {counts.remote}, "
-            f"upgrades {counts.upgrades}, accesses {counts.accesses}"
-        )
-        yield from grid(list(_line_rows(rows, counts)), 0)
+    about = f"of the guest with quantum {result.middle.quantum}; a share is of the misses of the line"
+    parts = tuple(_hot_line(_line_title(name, result.line), by_line[name], lines[name], misses) for name in hot)
+    return Section("Hot lines", (about if hot else "no line has a miss",), None, parts)
 
 
-def _line_rows(rows: Sequence[TrafficRow], line: Counts) -> Iterator[tuple[str, ...]]:
-    yield ("share", "false", "HITM", "misses", "accesses", "kind", "offset", "function", "field")
-    groups = totals(rows, lambda row: (row.kind, row.offset, row.function, field_name(row)))
-    ordered = most_missed(groups)
-
-    def row(counts: Counts, *about: str) -> tuple[str, ...]:
+def _hot_line(title: str, rows: Sequence[TrafficRow], line: Counts, misses: int) -> Section:
+    said = (
+        f"{line.misses / misses:.1%} of all misses: {line.misses}, {line.false_shared} of them false sharing; HITM "
+        f"{line.hitm}, from another node {line.remote}, upgrades {line.upgrades}, accesses {line.accesses}"
+    )
+    groups = totals(rows, lambda row: (field_name(row), row.function, row.kind, row.offset))
+    order = most_missed(groups)
+    shown: list[tuple[str, ...]] = []
+    for field, function, kind, offset in order[:_ROWS]:
+        counts = groups[field, function, kind, offset]
         numbers = (counts.false_shared, counts.hitm, counts.misses, counts.accesses)
-        return (f"{counts.misses / line.misses:.1%}", *map(str, numbers), *about)
-
-    for key in ordered[:_ROWS]:
-        kind, offset, function, name = key
-        yield row(groups[key], kind, f"{offset:#x}", function, name)
-    if len(ordered) > _ROWS:
-        rest = Counts.sum(groups[key] for key in ordered[_ROWS:])
-        yield row(rest, "", "", f"{len(ordered) - _ROWS} others", "")
+        shown.append((field, function, kind, f"{offset:#x}", f"{counts.misses / line.misses:.1%}", *map(str, numbers)))
+    titles = ("field", "function", "kind", "offset", "share", "false sharing", "HITM", "misses", "accesses")
+    return Section(title, (said,), ReportTable(titles, shown, 3, max(len(order) - _ROWS, 0)))
 
 
-def _fields(result: TrafficResult) -> Iterator[str]:
-    yield ""
-    yield "fields; median of the quanta, and their range"
-    yield from _spreads("field", by_quantum(result, field_name), _FIELDS)
-    yield ""
-    yield "functions"
-    yield from _spreads("function", by_quantum(result, function_name), _FUNCTIONS)
-
-
-def _sources(result: TrafficResult) -> Iterator[str]:
-    """Where misses were answered from, if the guest has a topology."""
-    if not result.parameters.topology:
-        return
-    objects, functions = by_quantum(result, object_name), by_quantum(result, function_name)
-    hottest = most_missed(functions[len(functions) // 2])[:_FUNCTIONS]
-    yield ""
-    yield "where misses were answered: in the same cluster, LLC or node, or in another node; cold: in no cache"
-    rows = [*answered(objects, sorted(objects[0])), *answered(functions, hottest)]
-    yield from grid([("object or function", *DISTANCES, "cold"), *rows], 1)
-
-
-def _blame(result: TrafficResult) -> Iterator[str]:
-    """The fields that cost misses by their place, with an empty line behind them; nothing if the result has none."""
-    if not result.blame:
-        return
+def _blame(result: TrafficResult, blame: Sequence[BlamedField]) -> Section:
+    """The fields that cost misses by their place."""
     misses = [sum(row.counts.misses for row in each.rows) for each in result.quanta]
+    said = ["the same accesses, counted again with one field on a line of its own"]
     least = max(_LEAST_SAVED * middle(misses), 1)
-    worth = [each for each in result.blame if middle(each.saved) >= least]
-    yield "blame: the same accesses, counted again with one field on a line of its own"
+    worth = [each for each in blame if middle(each.saved) >= least]
     for number, each in enumerate(worth[:_MOVES], 1):
-        yield f"{number:2}. {_sentence(each, misses)}"
-        yield from _details(each)
+        said.append(f"{number:2}. {_sentence(each, misses)}")
+        said += _details(each)
     if not worth:
-        yield f"    no field would save {_LEAST_SAVED:.1%} of the {middle(misses)} misses"
+        said.append(f"    no field would save {_LEAST_SAVED:.1%} of the {middle(misses)} misses")
     if len(worth) > _MOVES:
-        yield f"    {len(worth) - _MOVES} others save less: the JSON has them"
+        said.append(f"    {len(worth) - _MOVES} others save less: the JSON has them")
     if len(worth) > 1:
-        yield "    each move is counted alone: do not add them up"
+        said.append("    each move is counted alone: do not add them up")
     few = _LEAST_LEFT * middle(misses)
-    for each in result.blame:
-        if middle(each.inside) >= max(few, middle(each.alone) / 2):
-            yield (
-                f"    false sharing inside one field: {each.field} alone has {spread(each.alone)} misses, "
-                f"{spread(each.inside)} of them between its own bytes; writers: {_names(each.writers)}"
-            )
-    for each in sorted(result.blame, key=lambda each: (-_true(each), each.field))[:_TRUE]:
-        if _true(each) >= few:
-            yield (
-                f"    true sharing, no layout helps: {each.field} alone has {_true(each)} misses on bytes "
-                f"that another CPU wrote; writers: {_names(each.writers)}"
-            )
-    yield ""
+    said += [
+        f"    false sharing inside one field: {each.field} alone has {spread(each.alone)} misses, "
+        f"{spread(each.inside)} of them between its own bytes; writers: {_names(each.writers)}"
+        for each in blame
+        if middle(each.inside) >= max(few, middle(each.alone) / 2)
+    ]
+    said += [
+        f"    true sharing, no layout helps: {each.field} alone has {_true(each)} misses on bytes "
+        f"that another CPU wrote; writers: {_names(each.writers)}"
+        for each in sorted(blame, key=lambda each: (-_true(each), each.field))[:_TRUE]
+        if _true(each) >= few
+    ]
+    return Section("Fields to blame", tuple(said))
 
 
 def _true(blamed: BlamedField) -> int:

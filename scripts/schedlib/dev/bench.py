@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -19,12 +19,11 @@ from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 
 from schedlib import doctor
-from schedlib.c2c import counting as c2c
-from schedlib.c2c import plugin_guest
-from schedlib.c2c.c2c_options import DEFAULT, TAGS, WORKLOADS
+from schedlib.c2c import c2c_job, plugin_guest
+from schedlib.c2c.c2c_options import TAGS
 from schedlib.c2c.kernel_map import kernel_map
 from schedlib.c2c.objects import watches
-from schedlib.c2c.plugin_guest import Setting
+from schedlib.c2c.plugin_guest import Measurement, parameters_of
 from schedlib.cache import cache_dir, scratch
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.check_options import CheckOptions
@@ -246,40 +245,31 @@ def _races(cache: Path, tree: Tree, split: Composition) -> list[BenchRow]:
 def _c2c(cache: Path, tree: Tree) -> list[BenchRow]:
     """The overhead of c2c's plugin in a guest that counts instructions."""
     with scratch(cache) as place:
-        made = c2c.built(cache, c2c.source(tree, _c2c_wanted(32)), place)
+        made = c2c_job.built(cache, c2c_job.source(tree, _c2c_asked(32)), place)
         return [
             BenchRow(f"CPU time of c2c's guest, {cpus} CPUs: plugin / none", *_c2c_cost(cache, made, cpus), "1.25")
             for cpus in (16, 32)
         ]
 
 
-def _c2c_wanted(cpus: int) -> c2c.Wanted:
+def _c2c_asked(cpus: int) -> Measurement:
     """The default measurement with this number of CPUs and one quantum."""
-    setting = Setting(flat(cpus), 64, _QUANTUM, WORKLOADS["rt"].rounds, _C2C_TIMEOUT)
-    return c2c.Wanted("rt", DEFAULT, (_QUANTUM,), setting)
+    return Measurement(parameters_of(flat(cpus)), flat(cpus), (_QUANTUM,), _C2C_TIMEOUT)
 
 
-def _c2c_cost(cache: Path, made: c2c.Subject, cpus: int) -> tuple[float, float]:
+def _c2c_cost(cache: Path, made: c2c_job.BuiltKernel, cpus: int) -> tuple[float, float]:
     """CPU seconds of the same guest with and without the plugin. Other work does not matter to them."""
-    asked = _c2c_wanted(cpus)
+    asked = _c2c_asked(cpus)
     known = kernel_map(made.vmlinux, cache / "c2c", TAGS)
     taken = []
     with tempfile.TemporaryDirectory(prefix="schedline-") as name:
         place = Path(name)
-        (place / "plan").write_text(c2c.plan(known, watches(known, asked.objects, cpus)))
-        archive = plugin_guest.archive_of(made.kernel, plugin_guest.program(cache, asked.workload), place)
+        (place / "plan").write_text(c2c_job.plan(known, watches(known, asked.parameters.objects, cpus)))
+        archive = plugin_guest.archive_of(made.kernel, plugin_guest.program(cache, asked.parameters.workload), place)
         library = plugin_guest.plugin(cache)
-        for plugin, setting in ((library, asked.setting), (None, replace(asked.setting, quantum=0))):
-            words = plugin_guest.argv(
-                made.planned.target,
-                made.kernel.image,
-                archive,
-                setting,
-                plugin,
-                place / "plan",
-                place / "out",
-                place / "tape",
-            )
+        for plugin, quantum in ((library, _QUANTUM), (None, 0)):
+            files = place / "plan", place / "out", place / "tape"
+            words = plugin_guest.argv(asked, quantum, made.kernel.image, archive, plugin, *files)
             before = getrusage(RUSAGE_CHILDREN)
             with step(f"{cpus} CPUs {'with' if plugin else 'without'} the plugin"):
                 plugin_guest.boot(words, place / "console.log", _C2C_TIMEOUT)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from schedlib import doctor
 from schedlib.c2c import traffic_diff
-from schedlib.c2c.counting import remembered
+from schedlib.c2c.c2c_job import remembered
 from schedlib.cache import cache_dir, results_directory
 from schedlib.check.mutants import GOOD, MUTANTS, Fate, Mutant, applied, read_mutants, try_mutant
 from schedlib.dev.dev_options import ATTACK, ATTACK_PACKS, EMULATED, MutantsOptions

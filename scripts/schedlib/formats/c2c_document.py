@@ -12,11 +12,14 @@ from msgspec import UNSET, Meta, UnsetType
 
 from schedlib.formats import document
 from schedlib.formats.document import Document
-from schedlib.formats.strict import Amount, Count, Moment, Positive, Strict, Whole, Word
+from schedlib.formats.strict import Count, Moment, Positive, Strict, Whole, Word
 
 C2C_FILE = "c2c.json"
 
 AccessKind = Literal["load", "store", "rmw"]
+
+DISTANCES = ("cluster", "llc", "node", "remote")
+"""Where a miss is answered from, the nearest first; see `enum c2c_distance`."""
 
 Address = Annotated[int, Meta(ge=0)]
 """An address of the guest, or of the machine that was sampled."""
@@ -250,34 +253,6 @@ class TrafficParameters(Strict, frozen=True, kw_only=True):
     objects: Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
-class Latencies(Strict, frozen=True):
-    """The latencies of a machine, in ns, as configs/latencies/ has them. A distance that it does not have is absent.
-
-    Attributes:
-        name: of the file.
-        source: where they were published.
-        about: what was measured.
-        cluster: from a CPU of the same cluster.
-        llc: from a CPU of another cluster of the same LLC, or without clusters from any CPU of that LLC.
-        node: from a CPU of another LLC of the same node.
-        remote: from a CPU of another node.
-    """
-
-    name: Word
-    machine: Word
-    source: Word
-    about: Word
-    cluster: Amount | UnsetType = UNSET
-    llc: Amount | UnsetType = UNSET
-    node: Amount | UnsetType = UNSET
-    remote: Amount | UnsetType = UNSET
-
-    def of(self, distance: str) -> float | None:
-        """The latency at this distance, if there is one: cluster, llc, node or remote."""
-        found: float | UnsetType = getattr(self, distance)
-        return None if isinstance(found, UnsetType) else found
-
-
 class TrafficResult(Document, frozen=True, kw_only=True):
     """schedline c2c: accesses to objects of the scheduler in a guest with emulated caches; one guest for each quantum.
 
@@ -288,7 +263,6 @@ class TrafficResult(Document, frozen=True, kw_only=True):
         changes: state of each change, by id.
         absent: number of CPUs on which the pointer to a watched object was null, by the object.
         blame: what moving a field would save, the most first; missing if nothing was kept to count again.
-        latencies: weights for misses, if --latencies named some.
     """
 
     only_lines = True
@@ -305,7 +279,6 @@ class TrafficResult(Document, frozen=True, kw_only=True):
     absent: dict[str, Positive]
     quanta: Annotated[tuple[Quantum, ...], Meta(min_length=1)] = msgspec.field(name="runs")
     blame: tuple[BlamedField, ...] | UnsetType = UNSET
-    latencies: Latencies | UnsetType = UNSET
 
     @property
     def line(self) -> int:

@@ -12,8 +12,8 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.c2c import samples as c2c_samples
 from schedlib.c2c import traffic_diff
+from schedlib.c2c.c2c_job import remembered
 from schedlib.c2c.c2c_options import QUANTA
-from schedlib.c2c.counting import remembered
 from schedlib.c2c.plugin_guest import refuse_other_qemu
 from schedlib.c2c.samples import MEASURED_FILE, read_measured
 from schedlib.cache import digest_of, scratch

@@ -13,9 +13,8 @@ from msgspec import structs
 
 from schedlib.c2c.c2c_options import LINES
 from schedlib.c2c.moved_layout import StructureLayout, relaid_as, up
-from schedlib.c2c.objects import Watch
+from schedlib.c2c.objects import Instance, Watch
 from schedlib.c2c.observed import Observed, ObservedGuest, Player, played
-from schedlib.c2c.raw import Instance
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure
 from schedlib.layout.members import Structure

@@ -15,8 +15,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -118,14 +117,12 @@ class LineCosts:
         traces: Sequence[Observed],
         structure: Movable,
         place: Path,
-        there: Mapping[str, int] | None = None,
     ) -> None:
         """Start a program for each trace.
 
         Args:
             program: scripts/c2c/lines.c, compiled.
             place: a scratch directory.
-            there: where the members lie in the traces, if not as in the structure.
 
         Raises:
             SchedlineError: a trace is damaged.
@@ -133,9 +130,6 @@ class LineCosts:
         offsets, _ = structure.offsets(structure.start, structure.line)
         pieces: list[tuple[int, int, int, int]] = []  # part, offset in the part, offset, size
         for number, (_, part) in enumerate(structure.parts):
-            if there:
-                name, inside = part.members[0]
-                offsets[number] = there.get(name, offsets[number] + inside) - inside
             step = granule(part.size, part.align)
             for inside in range(0, part.size, step):
                 pieces.append((number, inside, offsets[number] + inside, min(step, part.size - inside)))
@@ -185,14 +179,14 @@ class Objective:
     """What is minimised: misses in percent of those today, mean of the traces, and what the change costs a reviewer.
 
     Attributes:
+        most_bytes: the largest size allowed, with the kernel's lines.
         weights: of each size of lines; together 1.
         price: of each unit that moves, and of each attribute, in percent.
-        most_bytes: the largest size allowed, with the kernel's lines.
     """
 
-    weights: Mapping[int, float]
-    price: float
     most_bytes: int
+    weights: Mapping[int, float] = field(default_factory=lambda: {64: 0.6, 128: 0.25, 256: 0.15})
+    price: float = 0.2
 
 
 class Search:
@@ -244,29 +238,6 @@ class Search:
     def misses(self, arrangement: Arrangement, line: int) -> list[int]:
         """The misses of each trace."""
         return [each.misses for each in self.costs(arrangement, line)]
-
-    def conflicts(self) -> dict[tuple[int, int], float]:
-        """For each two units that share a line today: what that costs, in percent of the misses, if it costs some."""
-        line = self._structure.line
-        offsets = self._on_lines(self._structure.start, line)
-        on: dict[int, dict[int, Line]] = {}
-        for number, pieces in self._hot:
-            unit = self._structure.parts[number][0]
-            for inside, bit in pieces:
-                there = on.setdefault((offsets[number] + inside) // line, {})
-                there[unit] = there.get(unit, 0) | bit
-        pairs = [
-            (one, other, row[one], row[other]) for row in on.values() for one, other in combinations(sorted(row), 2)
-        ]
-        known = self._costs.of(each for _, _, first, second in pairs for each in (first, second, first | second))
-        found: dict[tuple[int, int], float] = {}
-        for one, other, first, second in pairs:
-            more = [
-                100 * (costs[first | second].misses - costs[first].misses - costs[second].misses) / max(base, 1)
-                for costs, base in zip(known, self._base[line], strict=True)
-            ]
-            found[one, other] = found.get((one, other), 0.0) + sum(more) / len(more)
-        return {pair: share for pair, share in found.items() if share > 0}
 
     def scores(self, arrangements: Sequence[Arrangement]) -> list[float]:
         """The objective of each arrangement."""

@@ -14,11 +14,12 @@ from msgspec import structs
 
 from schedlib import TOOL, doctor
 from schedlib.c2c import plugin_guest
-from schedlib.c2c.c2c_options import LINES, TIMEOUT, WORKLOADS, SuggestOptions
-from schedlib.c2c.counting import Subject, Wanted, built, observe, source
+from schedlib.c2c.c2c_job import BuiltKernel, built, observe, source
+from schedlib.c2c.c2c_options import LINES, WORKLOADS, SuggestOptions
 from schedlib.c2c.moved_layout import StructureLayout, up
-from schedlib.c2c.observed import Observed, traced
-from schedlib.c2c.plugin_guest import Setting
+from schedlib.c2c.observed import Observed
+from schedlib.c2c.plugin_guest import Measurement
+from schedlib.c2c.trace import traced
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.contracts.contract_rules import Rules, all_rules, our_rules
 from schedlib.errors import SchedlineError
@@ -26,14 +27,12 @@ from schedlib.formats import document
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
 from schedlib.git import git
-from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import shape_of
 from schedlib.layout.members import read_members
 from schedlib.layout.rule_judge import RuleOutcome, from_members, judge_clause, presence_of
 from schedlib.layout.struct_job import declaring_file
 from schedlib.layout.vmlinux import layout_of_built
 from schedlib.names import pack_names
-from schedlib.options import ChangeOptions
 from schedlib.paths import CONFIGS
 from schedlib.progress import say, step
 from schedlib.suggest import layout_costs, suggest_report
@@ -47,9 +46,10 @@ from schedlib.tree.kernel_tree import Tree, open_tree, put_files, sender
 from schedlib.tree.source import Presence
 from schedlib.verdict import Verdict
 
-_TEXT, _DOCUMENT, _PATCH, _CONTRACT = "suggest.txt", "suggest.json", "suggested.patch", "contract.toml"
+_TEXT, _DOCUMENT, _PATCH = "suggest.txt", "suggest.json", "suggested.patch"
 RESTARTS = 20
 """How often the search begins again from a changed order."""
+_SEED = 1
 
 
 def rules_about(tag: str) -> Rules:
@@ -146,17 +146,13 @@ class _Case:
     options: SuggestOptions
     workloads: list[TracedWorkload]
     tree: Tree
-    subject: Subject
+    subject: BuiltKernel
     structure: Movable
     body: Body
     where: Embedded
     file: str
     place: Path
     out: Path
-
-    def measurement(self, workload: TracedWorkload) -> Wanted:
-        """The measurement that a trace comes from."""
-        return _wanted(workload.observed, self.options.changes)
 
 
 def suggest(options: SuggestOptions) -> Verdict:
@@ -170,7 +166,7 @@ def suggest(options: SuggestOptions) -> Verdict:
     pinned_of(options.struct)
     doctor.require(["build", "layout", *options.tree.needs])
     out = results_directory(cache, options.out)
-    for name in (_TEXT, _DOCUMENT, _PATCH, _CONTRACT):
+    for name in (_TEXT, _DOCUMENT, _PATCH):
         (out / name).unlink(missing_ok=True)
     with scratch(cache) as place:
         case = _case(options, place, out)
@@ -178,7 +174,7 @@ def suggest(options: SuggestOptions) -> Verdict:
         held = Held(case.subject.vmlinux, structure)
         say(f"{held.number} promises about struct {options.struct} hold today, and have to hold afterwards")
         began = time.monotonic()
-        arrangement, search, conflicts = _searched(case, held)
+        arrangement, tried = _searched(case, held)
         seconds = round(time.monotonic() - began, 1)
         has_moved = arrangement != structure.start
         costs = _counted(case, arrangement) if has_moved else []
@@ -190,8 +186,8 @@ def suggest(options: SuggestOptions) -> Verdict:
             struct=options.struct,
             file=case.file,
             status=suggest_report.status_of(costs, has_measured=False) if has_moved else "no gain",
-            seed=options.seed,
-            tried=search.tried,
+            seed=_SEED,
+            tried=tried,
             seconds=seconds,
             size=structure.size(structure.start),
             new_size=structure.size(arrangement),
@@ -200,17 +196,13 @@ def suggest(options: SuggestOptions) -> Verdict:
         )
         if found.status == "gain":
             found = _proven(case, found, arrangement)
-        if found.status == "gain":
-            why = "members that some CPUs write take the line from those that read the others"
-            if text := suggest_report.contract(structure, arrangement, conflicts, case.file, why):
-                write_atomic(out / _CONTRACT, text)
     report = suggest_report.text(found)
     write_atomic(out / _TEXT, report)
     for path in (options.json, out / _DOCUMENT):
         if path:
             document.write(path, found)
     print(report, end="")
-    written = [name for name in (_TEXT, _DOCUMENT, _PATCH, _CONTRACT) if (out / name).exists()]
+    written = [name for name in (_TEXT, _DOCUMENT, _PATCH) if (out / name).exists()]
     say(f"results: {out}/{', '.join(written)}")
     return Verdict.PASS
 
@@ -225,7 +217,7 @@ def _case(options: SuggestOptions, place: Path, out: Path) -> _Case:
     traces = [each.observed for each in workloads]
     cache = cache_dir()
     tree = open_tree(cache, options.tree)
-    planned = source(tree, _wanted(traces[0], options.changes))
+    planned = source(tree, measurement_of(traces[0], options))
     commit = planned.composition.commit
     _refuse_other(traces[0], commit)
     subject = built(cache, planned, place / "kernel")
@@ -269,11 +261,11 @@ def _directory(path: Path) -> Path:
     return path
 
 
-def _wanted(observed: Observed, changes: ChangeOptions) -> Wanted:
-    chosen = observed.parameters
-    setting = Setting(shape_of(chosen.topology, chosen.cpus), chosen.line, 0, chosen.rounds, TIMEOUT)
+def measurement_of(observed: Observed, options: SuggestOptions) -> Measurement:
+    """The measurement that a trace comes from."""
+    shape = shape_of(observed.parameters.topology, observed.parameters.cpus)
     quanta = tuple(guest.quantum for guest in observed.guests)
-    return Wanted(chosen.workload, chosen.objects, quanta, setting, chosen.config, changes, TARGETS[chosen.on])
+    return Measurement(observed.parameters, shape, quanta, changes=options.changes)
 
 
 def _refuse_other(observed: Observed, commit: str) -> None:
@@ -286,21 +278,19 @@ def _refuse_other(observed: Observed, commit: str) -> None:
         )
 
 
-def _searched(case: _Case, held: Held) -> tuple[Arrangement, Search, dict[tuple[int, int], float]]:
-    """The order that is found, the search, and the pairs of units whose sharing costs enough to be kept apart."""
+def _searched(case: _Case, held: Held) -> tuple[Arrangement, int]:
+    """The order that is found, and how many were tried."""
     options, structure = case.options, case.structure
     size = structure.size(structure.start)
     most = options.bytes if options.bytes is not None else up(size, structure.line)
     if most < size:
         raise SchedlineError(f"--bytes {most}: struct {options.struct} has {size} bytes today", "allow at least these")
-    objective = Objective(options.weight_of_lines(), options.price, most)
     seen = [case.where.named(each.observed) for each in case.workloads if not each.held_out]
     begins = _beginnings(seen, structure)
     with LineCosts(plugin_guest.line_counter(cache_dir()), seen, structure, case.place) as costs:
-        search = Search(structure, costs, objective, held.allow, begins)
+        search = Search(structure, costs, Objective(most), held.allow, begins)
         with step("searching"):
-            found = search.best(RESTARTS, options.seed, lambda text: say(f"  {text}"))
-        return found, search, {pair: share for pair, share in search.conflicts().items() if share >= options.price}
+            return search.best(RESTARTS, _SEED, lambda text: say(f"  {text}")), search.tried
 
 
 def _beginnings(seen: Sequence[Observed], structure: Movable) -> dict[int, int]:
@@ -373,7 +363,11 @@ def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[Layo
     cache, tag, composition = cache_dir(), case.options.struct, case.subject.planned.composition
     commit = put_files(case.tree, composition.commit, {case.file: text.encode()}, "A suggested order of members\n")
     changed = replace(composition, commit=with_tests(case.tree, commit))
-    made = built(cache, source(case.tree, case.measurement(case.workloads[0]), changed), case.place / "changed")
+    made = built(
+        cache,
+        source(case.tree, measurement_of(case.workloads[0].observed, case.options), changed),
+        case.place / "changed",
+    )
     offsets = case.structure.members(arrangement, case.structure.line)
     there = read_members(made.vmlinux, [tag])[tag]
     wrong = [each.name for each in there.members if each.size and offsets.get(each.name, each.offset) != each.offset]
@@ -384,7 +378,7 @@ def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[Layo
             say(f"{workload.name} is no built-in workload: it is not run again")
             continue
         place = _directory(case.place / f"run-{number}")
-        observed = observe(cache, made, case.measurement(workload), place, case.out, taped=False)
+        observed = observe(cache, made, measurement_of(workload.observed, case.options), place, case.out, taped=False)
         yield layout_costs.measured(workload, observed, embedded(there, [observed]))
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import fill
 from typing import Literal
 
@@ -169,51 +169,6 @@ def moved_members(structure: Movable, found: Arrangement) -> tuple[SuggestedMove
         rows.append(SuggestedMove(first, before[first], after[first], mark))
         rows += [SuggestedMove(name, before[name], after[name], "no") for name in others]
     return tuple(rows)
-
-
-def contract(
-    structure: Movable, found: Arrangement, conflicts: Mapping[tuple[int, int], float], file: str, why: str
-) -> str:
-    """A contract that complains when members share a line again whose sharing cost misses; empty if there are none.
-
-    Args:
-        conflicts: the pairs of units whose sharing costs enough to be worth a promise.
-    """
-    after = structure.lines_of_units(found, structure.line)
-    apart: dict[int, list[int]] = {}
-    for one, other in sorted(conflicts):
-        if not after[one] & after[other]:
-            apart.setdefault(one, []).append(other)
-    if not apart:
-        return ""
-    tag = structure.tag
-    name = f"{tag.replace('_', '-').lower()}.S1"
-    text = f"""\
-# SPDX-License-Identifier: GPL-2.0
-# struct {tag}: what schedline c2c suggest has separated.
-
-struct = "{tag}"
-file = "{file}"
-
-[[rule]]
-id = "{name}"
-why = "{why}"
-source = "schedline c2c suggest"
-"""
-    for one, others in apart.items():
-        text += f"""
-[[promise]]
-id = "{name}"
-keep = "apart"
-of = {_quoted(structure.units[one].members)}
-others = {_quoted([name for each in others for name in structure.units[each].members])}
-when = ["64bit", "line == {structure.line}", "locks plain"]
-"""
-    return text
-
-
-def _quoted(names: Iterable[str]) -> str:
-    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
 
 
 def text(found: SuggestDocument) -> str:

@@ -2,25 +2,21 @@
 """Writes the accesses of a trace as perf script would print samples of them, and the map of their objects.
 
 So the way from samples to fields can be tried on a machine without such counters: the import has to give the counts of
-the guest back, within the error of sampling. `python -m schedlib.dev.perf_text TRACE DIRECTORY [PERIOD [SEED]]` in
-scripts/ does it for the middle guest of a trace.
+the guest back, within the error of sampling.
 """
 
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator, Sequence
 from math import log
 from pathlib import Path
 
 from schedlib import TOOL
-from schedlib.c2c import plugin_guest
 from schedlib.c2c.address_names import MAP_FILE, ObjectMap
 from schedlib.c2c.c2c_options import DEFAULT
-from schedlib.c2c.observed import Observed, ObservedGuest, Player, traced
-from schedlib.c2c.raw import PAGE, Record
-from schedlib.cache import cache_dir, scratch, write_atomic
+from schedlib.c2c.observed import PAGE, Observed, ObservedGuest, Record
+from schedlib.cache import write_atomic
 from schedlib.formats import document
 
 TEXT_FILE = "samples.txt"
@@ -103,19 +99,3 @@ def write_text(observed: Observed, guest: ObservedGuest, directory: Path, period
     lines = script_lines(sampled(guest.raw.records, period, seed), period, functions)
     write_atomic(directory / TEXT_FILE, "".join(lines))
     document.write(directory / MAP_FILE, objects_of(observed, guest))
-
-
-def main(words: Sequence[str]) -> None:
-    """See above; SchedlineError if the file is no trace."""
-    trace, directory = Path(words[0]), Path(words[1])
-    period, seed = (int(word) for word in (*words[2:4], *("100", "1")[len(words[2:4]) :]))
-    cache = cache_dir()
-    with scratch(cache) as place:
-        observed = traced(trace, place)
-        player = Player(plugin_guest.replayer(cache), observed.parameters)
-        guest = player.counts(observed.middle, observed.parameters.line)
-        write_text(observed, guest, directory, period, seed)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from schedlib.c2c.c2c_options import SOURCES
+from schedlib.c2c.observed import Record, read_record
 from schedlib.c2c.plugin_guest import REPLAY
-from schedlib.c2c.raw import Record, read_record
 from schedlib.formats.c2c_document import Counts
 
 _KINDS = ("load", "store", "rmw")
@@ -129,7 +129,7 @@ class Replay:
         machine = (cpus, line, cluster, llc, node, "pair" if pairs else "one", "some")
         *rows, seen, end = self.lines([f"watch 1000 {size} 1", *trace], machine, moves)[2:]
         assert end == f"end {len(rows)}"
-        found = [read_record(row.split()) for row in rows]
+        found = [read_record(row.split()[1:]) for row in rows]
         assert int(seen.split()[2]) == sum(record.counts.accesses for record in found)
         return found
 

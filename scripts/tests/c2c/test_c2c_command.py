@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from schedlib.c2c import plugin_guest
-from schedlib.c2c.plugin_guest import Setting
+from schedlib.c2c.plugin_guest import Measurement, parameters_of
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat, load_topology
 
@@ -22,12 +22,13 @@ RECORDED = json.loads(Path(__file__).with_name("qemu_commands.json").read_text()
 @pytest.mark.parametrize("row", RECORDED["guests"], ids=lambda row: f"{row['on']}-{row['shape']}-{row['quantum']}")
 def test_a_guest_is_started_with_the_recorded_words(row: dict[str, Any]) -> None:
     shape = flat(row["shape"]) if isinstance(row["shape"], int) else load_topology(row["shape"])
-    setting = Setting(shape, row["line"], row["quantum"], row["rounds"], 600.0, row["programs"])
+    parameters = parameters_of(shape, on=row["on"], line=row["line"], rounds=row["rounds"])
+    asked = Measurement(parameters, shape, (row["quantum"],), user_space=row["programs"])
     library = row["plugin"] and Path(row["plugin"])
     image, archive, plan, out = (
         Path(name) for name in ("/build/image", "/out/initramfs.cpio", "/out/plan", "/out/raw")
     )
-    words = plugin_guest.argv(TARGETS[row["on"]], image, archive, setting, library, plan, out)
+    words = plugin_guest.argv(asked, row["quantum"], image, archive, library, plan, out)
     assert words == shlex.split(row["argv"])
 
 
@@ -36,15 +37,16 @@ def test_what_is_the_same_for_all_settings_is_in_the_fingerprint_as_recorded(nam
     assert plugin_guest.mode(TARGETS[name]) == RECORDED["modes"][name]
 
 
+def argv(**others: Any) -> str:
+    """A guest's command on two CPUs."""
+    there, asked = Path("/there"), Measurement(parameters_of(flat(2), **others), flat(2), (97,))
+    return " ".join(plugin_guest.argv(asked, 97, there, there, None, there, there))
+
+
 def test_another_clock_is_asked_for_and_told() -> None:
-    target, there = TARGETS["qemu-x86_64"], Path("/there")
     for shift in (0, 1):
-        setting = Setting(flat(2), 64, 97, 1, 1.0, shift=shift)
-        words = " ".join(plugin_guest.argv(target, there, there, setting, None, there, there))
-        assert f"-icount shift={shift},sleep=off" in words
-        assert f"shift={shift}," in plugin_guest.mode(target, shift) and f"shift={shift}," not in plugin_guest.mode(
-            target
-        )
+        assert f"-icount shift={shift},sleep=off" in argv(shift=shift)
+        assert f"shift={shift}," in plugin_guest.mode(TARGETS["qemu-x86_64"], shift)
 
 
 def test_a_later_qemu_is_started_without_the_words_that_it_no_longer_has(
@@ -56,10 +58,7 @@ def test_a_later_qemu_is_started_without_the_words_that_it_no_longer_has(
         fake.write_text(f'#!/bin/sh\necho "QEMU emulator version {version}"\n')
         fake.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-        words = plugin_guest.argv(
-            target, tmp_path, tmp_path, Setting(flat(2), 64, 97, 1, 1.0), None, tmp_path, tmp_path
-        )
-        assert there in words
-        assert gone not in words
+        assert there in argv()
+        assert gone not in argv()
         # What the fingerprint of a result says is what was done.
         assert there in plugin_guest.mode(target)

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 import toy_results
-import toy_trace
 from msgspec import structs
 from perf_text import TEXT_FILE, sampled, write_text
 
 from schedlib.c2c.address_names import MAP_FILE, AddressNames, read_objects
 from schedlib.c2c.kernel_map import Symbol
-from schedlib.c2c.observed import result_of
+from schedlib.c2c.observed import Record, result_of
 from schedlib.c2c.perf_script import Key, ScriptSums, read_script
-from schedlib.c2c.raw import Record
 from schedlib.c2c.samples import MeasuredDocument, Sampled, SampleSource, brief, compare, emulated_amounts
 from schedlib.c2c.samples_job import measured_of
 from schedlib.errors import SchedlineError
@@ -81,11 +79,11 @@ def record(address: int, pc: int, accesses: int, hitm: int, kind: str = "load") 
 
 
 RECORDS = (
-    record(0x10000, toy_trace.WRITER, 40000, 20000, "store"),
-    record(0x10000, toy_trace.READER, 30000, 9000),
-    record(0x10008, toy_trace.READER, 90000, 30000, "rmw"),
-    record(0x10010, toy_trace.READER, 50000, 500),
-    record(0x10018, toy_trace.READER, 200000, 12000),
+    record(0x10000, toy_results.WRITER, 40000, 20000, "store"),
+    record(0x10000, toy_results.READER, 30000, 9000),
+    record(0x10008, toy_results.READER, 90000, 30000, "rmw"),
+    record(0x10010, toy_results.READER, 50000, 500),
+    record(0x10018, toy_results.READER, 200000, 12000),
 )
 
 
@@ -99,7 +97,7 @@ def test_one_of_each_period_is_sampled() -> None:
 
 def import_again(tmp_path: Path, records: tuple[Record, ...], period: int) -> tuple[MeasuredDocument, dict[str, int]]:
     """Records as perf's samples, imported again; and the emulated amounts of their fields."""
-    observed = toy_trace.observed(tmp_path)
+    observed = toy_results.observed(tmp_path)
     raw = observed.guests[0].raw
     instances = tuple(structs.replace(each, address=each.address + BASE) for each in raw.instances)
     records = tuple(replace(each, address=each.address + BASE) for each in records)

@@ -10,28 +10,27 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import pytest
 from guest_programs import use_programs_of_tests
-from toy_results import parameters_of
+from msgspec import structs
 
 from schedlib import TOOL
 from schedlib.c2c import plugin_guest, traffic_report
 from schedlib.c2c.blame import blame
+from schedlib.c2c.c2c_job import BuiltKernel, built, measure, observe, plan, source
 from schedlib.c2c.c2c_options import ALL, SOURCES, TAGS
-from schedlib.c2c.counting import Subject, Wanted, built, measure, observe, plan, source
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
 from schedlib.c2c.moved_layout import relaid
 from schedlib.c2c.objects import Watch
-from schedlib.c2c.observed import Observed, ObservedGuest, Player, keep_trace, pcs_of, played, result_of, traced
-from schedlib.c2c.plugin_guest import DEFAULT_TARGET, Setting
-from schedlib.c2c.raw import Raw
+from schedlib.c2c.observed import Observed, ObservedGuest, Player, Raw, pcs_of, played, result_of
+from schedlib.c2c.plugin_guest import DEFAULT_TARGET, Measurement, parameters_of
+from schedlib.c2c.trace import keep_trace, traced
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure, read_result
-from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import Topology, flat
 from schedlib.main import main
 from schedlib.suggest.suggest_report import SuggestDocument
@@ -41,35 +40,46 @@ pytestmark = pytest.mark.guest
 
 ROUNDS = 30
 LINE = 64
-SETTING = Setting(flat(2), LINE, 100, ROUNDS, 120.0)
-WANTED = Wanted("rt", ("root_domain",), (100,), replace(SETTING, rounds=5))
+TWO = flat(2)
+
+
+def asked_for(shape: Topology = TWO, **others: Any) -> Measurement:
+    """By default a short measurement of root_domain on two CPUs."""
+    parameters = parameters_of(shape, **{"objects": ("root_domain",), "rounds": 5} | others)
+    return Measurement(parameters, shape, (100,), 120.0)
+
+
+PROGRAM = replace(asked_for(rounds=ROUNDS), user_space=True)
+"""How a program of these tests is run: its own accesses count."""
 
 
 @pytest.fixture(scope="module", params=[DEFAULT_TARGET.name, pytest.param("qemu-arm64", marks=pytest.mark.long)])
-def made(request: pytest.FixtureRequest, series: Tree) -> Iterator[Subject]:
+def made(request: pytest.FixtureRequest, series: Tree) -> Iterator[BuiltKernel]:
     """The kernel that c2c boots."""
     cache = cache_dir()
     with scratch(cache) as place:
-        yield built(cache, source(series, replace(WANTED, target=TARGETS[request.param])), place)
+        yield built(cache, source(series, asked_for(on=request.param)), place)
 
 
-def run_program(made: Subject, binary: Path, place: Path, setting: Setting, text: str, tape: Path | None = None) -> Raw:
+def run_program(
+    made: BuiltKernel, binary: Path, place: Path, text: str, tape: Path | None = None, asked: Measurement = PROGRAM
+) -> Raw:
     """Run a program under the plugin with a plan; its accesses go to `tape`."""
+    on = structs.replace(asked.parameters, on=made.planned.target.name)
+    asked = replace(asked, parameters=on)
     (place / "plan").write_text(text)
     archive = plugin_guest.archive_of(made.kernel, binary, place)
     library = plugin_guest.plugin(cache_dir())
-    words = plugin_guest.argv(
-        made.planned.target, made.kernel.image, archive, setting, library, place / "plan", place / "out", tape
-    )
-    return plugin_guest.measured(words, place / "console.log", place / "out", setting.timeout)[1]
+    words = plugin_guest.argv(asked, 100, made.kernel.image, archive, library, place / "plan", place / "out", tape)
+    return plugin_guest.measured(words, place / "console.log", place / "out", asked)[1]
 
 
-def plan_of(made: Subject, *watches: Watch) -> str:
+def plan_of(made: BuiltKernel, *watches: Watch) -> str:
     """A plan that also checks that the right kernel runs."""
     return plan(kernel_map(made.vmlinux, cache_dir() / "c2c", TAGS), watches)
 
 
-def compiled(made: Subject, place: Path, body: str) -> Path:
+def compiled(made: BuiltKernel, place: Path, body: str) -> Path:
     """A program for the guest with this body."""
     source, binary = place / "guest.c", place / "guest"
     source.write_text(f'#define _GNU_SOURCE\n#include "guest.h"\nint main(void)\n{{\n\tbegin();\n{body}\n}}\n')
@@ -87,7 +97,7 @@ def compiled(made: Subject, place: Path, body: str) -> Path:
     return binary
 
 
-def symbol(made: Subject, binary: Path, name: str) -> int:
+def symbol(made: BuiltKernel, binary: Path, name: str) -> int:
     """The address of a variable, by its kind and name in the output of nm."""
     symbols = subprocess.run(
         [f"{made.planned.target.compiler}nm", binary], check=True, capture_output=True, text=True
@@ -97,12 +107,12 @@ def symbol(made: Subject, binary: Path, name: str) -> int:
     return int(found.group(1), 16)
 
 
-def test_a_program_with_known_answers(made: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_with_known_answers(made: BuiltKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_programs_of_tests(tmp_path, monkeypatch)
     binary = plugin_guest.program(cache_dir(), "known", made.planned.target)
     start = symbol(made, binary, "B watched")
     watch = Watch("watched", "watched", "", 0, 8 * LINE, "", per_cpu=False, address=start, hops=(), optional=False)
-    raw = run_program(made, binary, tmp_path, replace(SETTING, programs=True), plan_of(made, watch))
+    raw = run_program(made, binary, tmp_path, plan_of(made, watch))
     got: dict[tuple[int, str], Counts] = {}
     for record in raw.records:
         key = (record.address - start, record.kind)
@@ -144,7 +154,7 @@ KNOWN_FIELDS = (
 """Of `struct watched` in guest_known.c."""
 
 
-def test_a_program_that_shares_on_purpose(made: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_shares_on_purpose(made: BuiltKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fields that share a line for nothing come first, with gains that are known."""
     use_programs_of_tests(tmp_path, monkeypatch)
     binary, tape = plugin_guest.program(cache_dir(), "known", made.planned.target), tmp_path / "tape"
@@ -152,9 +162,8 @@ def test_a_program_that_shares_on_purpose(made: Subject, tmp_path: Path, monkeyp
     watch = Watch(
         "watched", "watched", "", 0, 8 * LINE, "watched", per_cpu=False, address=start, hops=(), optional=False
     )
-    raw = run_program(made, binary, tmp_path, replace(SETTING, programs=True), plan_of(made, watch), tape)
-    on, shift = made.planned.target.name, SETTING.shift
-    parameters = parameters_of(2, on=on, workload="known", rounds=ROUNDS, line=LINE, shift=shift, objects=("watched",))
+    raw = run_program(made, binary, tmp_path, plan_of(made, watch), tape)
+    parameters = structs.replace(PROGRAM.parameters, workload="known", objects=("watched",))
     observed = Observed(
         tool=TOOL,
         started=datetime(2000, 1, 1, tzinfo=UTC),
@@ -163,7 +172,7 @@ def test_a_program_that_shares_on_purpose(made: Subject, tmp_path: Path, monkeyp
         parameters=parameters,
         known=KernelMap("", {"watched": MappedStructure(8 * LINE, KNOWN_FIELDS)}, (), ()),
         watches=(watch,),
-        guests=(ObservedGuest(SETTING.quantum, ROUNDS, raw, tape),),
+        guests=(ObservedGuest(100, ROUNDS, raw, tape),),
     )
     player, n = Player(plugin_guest.replayer(cache_dir()), parameters), ROUNDS
     found = blame(player, observed, result_of(observed), tmp_path)
@@ -217,7 +226,7 @@ INSTRUCTIONS: dict[str, tuple[str, dict[str, list[tuple[str, int]]]]] = {
 }
 
 
-def test_what_is_counted_of_an_instruction(made: Subject, tmp_path: Path) -> None:
+def test_what_is_counted_of_an_instruction(made: BuiltKernel, tmp_path: Path) -> None:
     clobbered, instructions = INSTRUCTIONS[made.planned.target.arch]
     names = ", ".join(f'"{name}"' for name in (*clobbered.split(), "memory"))
     body = f"\tstatic _Alignas({LINE}) char lines[{LINE * len(instructions)}];\n\tMARK_START();\n"
@@ -229,7 +238,7 @@ def test_what_is_counted_of_an_instruction(made: Subject, tmp_path: Path) -> Non
     watch = Watch(
         "lines", "lines", "", 0, LINE * len(instructions), "", per_cpu=False, address=start, hops=(), optional=False
     )
-    raw = run_program(made, binary, tmp_path, replace(SETTING, programs=True), plan_of(made, watch))
+    raw = run_program(made, binary, tmp_path, plan_of(made, watch))
     seen: dict[str, list[tuple[str, int]]] = {text: [] for text in instructions}
     for record in raw.records:
         text = list(instructions)[(record.address - start) // LINE]
@@ -237,14 +246,14 @@ def test_what_is_counted_of_an_instruction(made: Subject, tmp_path: Path) -> Non
     assert {text: sorted(accesses) for text, accesses in seen.items()} == instructions
 
 
-def test_equal_runs_are_equal_to_the_byte(made: Subject, tmp_path: Path) -> None:
+def test_equal_runs_are_equal_to_the_byte(made: BuiltKernel, tmp_path: Path) -> None:
     texts, files = [], []
     for name in ("one", "two"):
         place = tmp_path / name
         place.mkdir()
-        result = measure(cache_dir(), made, WANTED, place, place)
+        result = measure(cache_dir(), made, asked_for(on=made.planned.target.name), place, place)
         texts.append(traffic_report.text(result))
-        result = msgspec.structs.replace(result, started=datetime(2000, 1, 1, tzinfo=UTC))
+        result = structs.replace(result, started=datetime(2000, 1, 1, tzinfo=UTC))
         document.write(place / "c2c.json", result)
         files.append((place / "c2c.json").read_bytes())
         assert read_result(place) == result
@@ -254,32 +263,32 @@ def test_equal_runs_are_equal_to_the_byte(made: Subject, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("line", [64, 128, 256])
-def test_a_replay_is_what_the_guest_has_counted(made: Subject, tmp_path: Path, line: int) -> None:
+def test_a_replay_is_what_the_guest_has_counted(made: BuiltKernel, tmp_path: Path, line: int) -> None:
     """One guest with lines of 64 bytes is enough to know what others with longer lines count."""
     cache = cache_dir()
     kept, plain = tmp_path / "kept", tmp_path / "plain"
     for place in (kept, plain):
         place.mkdir()
-    watched = replace(WANTED, objects=("rq", "root_domain", "nohz"))
-    observed = observe(cache, made, watched, kept, kept, taped=True)
+    watched: dict[str, Any] = {"on": made.planned.target.name, "objects": ("rq", "root_domain", "nohz")}
+    observed = observe(cache, made, asked_for(**watched), kept, kept, taped=True)
     player = Player(plugin_guest.replayer(cache), observed.parameters)
     keep_trace(tmp_path / "one.trace", observed, pcs_of(player, observed))
     replayed = played(player, traced(tmp_path / "one.trace", kept), line)
-    setting = replace(watched.setting, line=line)
-    counted = observe(cache, made, replace(watched, setting=setting), plain, plain, taped=False)
+    counted = observe(cache, made, asked_for(**watched, line=line), plain, plain, taped=False)
     assert replayed.guests[0].raw == counted.guests[0].raw
-    again = msgspec.structs.replace(result_of(replayed), started=observed.started)
-    assert again == msgspec.structs.replace(result_of(counted), started=observed.started)
+    again = structs.replace(result_of(replayed), started=observed.started)
+    assert again == structs.replace(result_of(counted), started=observed.started)
     # The twin: other lines give other counts.
     other = player.counts(replayed.guests[0], 256 if line == 64 else 64)
     assert other.raw.records != counted.guests[0].raw.records
 
 
-def test_all_memory_has_names(made: Subject, tmp_path: Path) -> None:
+def test_all_memory_has_names(made: BuiltKernel, tmp_path: Path) -> None:
     """Everything that is known otherwise, through pointers, has to be found where the slabs and symbols say."""
     names = ("rq", "root_domain")
+    on = made.planned.target.name
     whole, some = (
-        observe(cache_dir(), made, replace(WANTED, objects=objects), tmp_path, tmp_path, taped=taped)
+        observe(cache_dir(), made, asked_for(on=on, objects=objects), tmp_path, tmp_path, taped=taped)
         for objects, taped in (((ALL, *names), True), (names, False))
     )
     result = result_of(whole)
@@ -306,37 +315,37 @@ def test_all_memory_has_names(made: Subject, tmp_path: Path) -> None:
     assert again == result
 
 
-def test_a_kernel_elsewhere_is_refused(made: Subject, tmp_path: Path) -> None:
+def test_a_kernel_elsewhere_is_refused(made: BuiltKernel, tmp_path: Path) -> None:
     text = plan_of(made).replace("expect ffff", "expect fffe")
     with pytest.raises(SchedlineError, match="not where its vmlinux says"):
-        run_program(made, plugin_guest.program(cache_dir(), "rt", made.planned.target), tmp_path, SETTING, text)
+        run_program(made, plugin_guest.program(cache_dir(), "rt", made.planned.target), tmp_path, text)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_stop_that_is_never_reached(made: Subject, tmp_path: Path) -> None:
+def test_a_stop_that_is_never_reached(made: BuiltKernel, tmp_path: Path) -> None:
     binary = compiled(made, tmp_path, "\tMARK_START();\n\tend(1);")
     with pytest.raises(SchedlineError, match=r"stop marker .* not reached"):
-        run_program(made, binary, tmp_path, SETTING, plan_of(made))
+        run_program(made, binary, tmp_path, plan_of(made))
 
 
-def test_a_panic(made: Subject, tmp_path: Path) -> None:
+def test_a_panic(made: BuiltKernel, tmp_path: Path) -> None:
     binary = compiled(made, tmp_path, "\tMARK_START();\n\treturn 0;")
     with pytest.raises(SchedlineError, match="panicked: Kernel panic - not syncing: Attempted to kill init"):
-        run_program(made, binary, tmp_path, SETTING, plan_of(made))
+        run_program(made, binary, tmp_path, plan_of(made))
     assert not (tmp_path / "out").exists()
 
 
-def test_a_hang(made: Subject, tmp_path: Path) -> None:
+def test_a_hang(made: BuiltKernel, tmp_path: Path) -> None:
     binary = compiled(made, tmp_path, "\tMARK_START();\n\tfor (;;)\n\t\t;")
     with pytest.raises(SchedlineError, match="the guest hung"):
-        run_program(made, binary, tmp_path, replace(SETTING, timeout=10.0), plan_of(made))
+        run_program(made, binary, tmp_path, plan_of(made), asked=replace(PROGRAM, timeout=10.0))
     assert not (tmp_path / "out").exists()
 
 
-def test_a_program_that_fails(made: Subject, tmp_path: Path) -> None:
+def test_a_program_that_fails(made: BuiltKernel, tmp_path: Path) -> None:
     binary = compiled(made, tmp_path, '\tfail("a thing");')
     with pytest.raises(SchedlineError, match="c2c: failed: a thing"):
-        run_program(made, binary, tmp_path, SETTING, plan_of(made))
+        run_program(made, binary, tmp_path, plan_of(made))
 
 
 MOVES = """
@@ -359,7 +368,7 @@ MOVES = """
 """
 
 
-def test_objects_that_come_and_go(made: Subject, tmp_path: Path) -> None:
+def test_objects_that_come_and_go(made: BuiltKernel, tmp_path: Path) -> None:
     binary = compiled(made, tmp_path, MOVES)
     at = {name: symbol(made, binary, f"[bd] {name}") for name in ("one", "two")}
     pointer = symbol(made, binary, "d pointer")
@@ -369,7 +378,7 @@ def test_objects_that_come_and_go(made: Subject, tmp_path: Path) -> None:
         Watch("half", "half", "", 0, 32, "", per_cpu=False, address=pointer, hops=(32,), optional=False),
     ]
     for watch in objects:
-        raw = run_program(made, binary, tmp_path, replace(SETTING, programs=True), plan_of(made, watch))
+        raw = run_program(made, binary, tmp_path, plan_of(made, watch))
         offset, size = watch.hops[0], watch.size
         assert [(each.address - offset, each.size, each.epoch) for each in raw.instances] == [
             (at["one"], size, 1),
@@ -387,27 +396,24 @@ def test_objects_that_come_and_go(made: Subject, tmp_path: Path) -> None:
         (tmp_path / "out").unlink()
 
 
-def test_an_object_that_is_nowhere(made: Subject, tmp_path: Path) -> None:
+def test_an_object_that_is_nowhere(made: BuiltKernel, tmp_path: Path) -> None:
     # Two CPUs that share no cache have no LLC domain.
-    alone = replace(
-        WANTED, objects=("sched_domain_shared",), setting=replace(WANTED.setting, topology=Topology("", 2, 1, 1, 1, 1))
-    )
+    alone = asked_for(Topology("", 2, 1, 1, 1, 1), on=made.planned.target.name, objects=("sched_domain_shared",))
     with pytest.raises(SchedlineError, match="no CPU of this guest has a sched_domain_shared"):
         measure(cache_dir(), made, alone, tmp_path, tmp_path)
 
 
 @pytest.mark.long
-def test_an_order_is_suggested_for_the_kernel_of_its_traces(made: Subject, tmp_path: Path) -> None:
+def test_an_order_is_suggested_for_the_kernel_of_its_traces(made: BuiltKernel, tmp_path: Path) -> None:
     """What was counted in the guest is what the search begins with; a trace of another source is refused."""
     if made.planned.target is not DEFAULT_TARGET:
         pytest.skip("one architecture is enough")
     cache, place = cache_dir(), tmp_path / "kept"
     place.mkdir()
-    watched = replace(WANTED, objects=("rq",))
-    observed = observe(cache, made, watched, place, place, taped=True)
+    observed = observe(cache, made, asked_for(objects=("rq",)), place, place, taped=True)
     player = Player(plugin_guest.replayer(cache), observed.parameters)
     keep_trace(tmp_path / "rt.trace", observed, pcs_of(player, observed))
-    words = ["c2c", "suggest", "rq", "--trace", str(tmp_path / "rt.trace"), "--no-measure", "--restarts", "1"]
+    words = ["c2c", "suggest", "rq", "--trace", str(tmp_path / "rt.trace"), "--no-measure"]
     assert main([*words, "--out", str(tmp_path / "out"), "--json", str(tmp_path / "rq.json")]) == 0
     found = document.read(tmp_path / "rq.json", SuggestDocument, "")
     assert found.status in ("no gain in a workload that the search did not see", "no gain")

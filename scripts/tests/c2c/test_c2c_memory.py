@@ -12,8 +12,8 @@ from elftools.elf.elffile import ELFFile
 
 from schedlib.c2c.kernel_map import KernelMap, Symbol, structures_of_units
 from schedlib.c2c.memory_map import MemoryMap, MemoryNames, bases_of, named, plan_lines, slab_types
-from schedlib.c2c.objects import Located, Resolver
-from schedlib.c2c.raw import MemoryPage, Raw, Record, parse_raw
+from schedlib.c2c.objects import Resolver
+from schedlib.c2c.observed import MemoryPage, Raw, Record, parse_raw
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure
 
@@ -85,9 +85,7 @@ def place(address: int, *others: int) -> tuple[str, int, str]:
     raw = replace(RAW, records=tuple(every))
     watches, instances = named(KNOWN, MEMORY, raw)
     known = replace(KNOWN, structures=MEMORY.structures)
-    by_key = {watch.key: watch for watch in watches}
-    located = [Located(by_key[each.key], each.cpu, each.address, each.epoch) for each in instances]
-    found = Resolver(known, 64, located, everything=True).place(address, 0)
+    found = Resolver(known, 64, watches, instances, everything=True).place(address, 0)
     assert not found.neighbour
     return found.owner, found.offset, found.path
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from replayed import Replay, compile_replay
 
-from schedlib.c2c.raw import DISTANCES, Record
-from schedlib.formats.c2c_document import Counts
+from schedlib.c2c.observed import Record
+from schedlib.formats.c2c_document import DISTANCES, Counts
 
 pytestmark = pytest.mark.tools
 

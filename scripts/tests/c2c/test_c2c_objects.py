@@ -10,9 +10,8 @@ import toy_kernel
 
 from schedlib.c2c.c2c_options import KINDS, TAGS
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
-from schedlib.c2c.objects import Located, Resolver, watches
-from schedlib.c2c.observed import rows
-from schedlib.c2c.raw import Record
+from schedlib.c2c.objects import Instance, Resolver, Watch, watches
+from schedlib.c2c.observed import Record, rows
 from schedlib.c2c.traffic_table import field_name, line_name
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Counts
@@ -28,9 +27,14 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> KernelMap:
     return kernel_map(toy_kernel.build(directory), directory, TAGS)
 
 
-def located(known: KernelMap, addresses: dict[str, int], *names: str) -> list[Located]:
-    """The watched objects, at the addresses that a test gives."""
-    return [Located(watch, 0, addresses[watch.key]) for watch in watches(known, names, CPUS) if watch.key in addresses]
+def watch_of(known: KernelMap, key: str) -> Watch:
+    return next(each for each in watches(known, ["rq", "root_domain", "nohz"], CPUS) if each.key == key)
+
+
+def resolver_of(known: KernelMap, addresses: dict[str, int], line: int = 64) -> Resolver:
+    """With watched objects at the addresses that a test gives."""
+    there = [watch_of(known, key) for key in addresses]
+    return Resolver(known, line, there, [Instance(each.key, 0, addresses[each.key], each.size, 1) for each in there])
 
 
 def test_fields_of_a_structure(known: KernelMap) -> None:
@@ -118,8 +122,9 @@ def test_leaves_of_a_split_cpupri(tmp_path: Path) -> None:
     assert (found["*cpupri.leaves"].size, found["*cpupri.leaves"].hops) == (8 * CPUS, (24 + 64, 0))
     assert (found["*cpupri.leaves[2]"].hops, found["*cpupri.leaves[2]"].optional) == ((24 + 64, 16, 0), True)
     assert len(found) == 2 + CPUS
-    leaf = Located(found["*cpupri.leaves[2]"], 0, 0x4000)
-    (row,) = rows(Resolver(known, 64, [leaf]), [Record(0x4020, 4, "load", 0, Counts(accesses=1))])
+    leaf = found["*cpupri.leaves[2]"]
+    resolver = Resolver(known, 64, [leaf], [Instance(leaf.key, 0, 0x4000, leaf.size, 1)])
+    (row,) = rows(resolver, [Record(0x4020, 4, "load", 0, Counts(accesses=1))])
     assert field_name(row) == "root_domain.*cpupri.leaves[][].group"
 
 
@@ -149,7 +154,7 @@ def test_unknown_objects_are_refused(known: KernelMap) -> None:
 
 
 def test_addresses_become_fields(known: KernelMap) -> None:
-    resolver = Resolver(known, 64, located(known, {"root_domain+0": 0x10000}, "root_domain"))
+    resolver = resolver_of(known, {"root_domain+0": 0x10000})
     assert resolver.place(0x10004).path == "rto_count"
     assert resolver.place(0x10009).path == "first"
     assert resolver.place(0x1000C).path == "overloaded"
@@ -160,9 +165,8 @@ def test_addresses_become_fields(known: KernelMap) -> None:
 
 
 def test_neighbours_are_told_apart(known: KernelMap) -> None:
-    watch = located(known, {"nohz+0": 0}, "nohz")[0].watch
-    address = watch.address
-    resolver = Resolver(known, 128, [Located(watch, 0, address)])
+    address = watch_of(known, "nohz+0").address
+    resolver = resolver_of(known, {"nohz+0": address}, line=128)
     assert not resolver.place(address).neighbour
     beside = resolver.place(address ^ 64)
     assert beside.neighbour
@@ -172,43 +176,43 @@ def test_neighbours_are_told_apart(known: KernelMap) -> None:
 
 def test_lines_are_counted_from_where_the_object_begins(known: KernelMap) -> None:
     # An allocator gave it an address in the middle of a line.
-    resolver = Resolver(known, 64, located(known, {"root_domain+0": 0x10020}, "root_domain"))
+    resolver = resolver_of(known, {"root_domain+0": 0x10020})
     assert (resolver.place(0x10020).line, resolver.place(0x1003F).line, resolver.place(0x10040).line) == (0, 0, 1)
     before = resolver.place(0x10010)
     assert (before.neighbour, before.offset, before.line) == (True, -16, 0)
-    assert resolver.watched(watches(known, ["root_domain"], CPUS))[0].skews == (32,)
+    assert resolver.watched()[0].skews == (32,)
 
 
 def test_masks_that_share_a_line(known: KernelMap) -> None:
     addresses = {"root_domain*cpupri.pri_to_cpu[0].mask": 0x20000, "root_domain*cpupri.pri_to_cpu[1].mask": 0x20008}
-    resolver = Resolver(known, 64, located(known, addresses, "root_domain"))
+    resolver = resolver_of(known, addresses)
     assert resolver.place(0x20004).path == "*cpupri.pri_to_cpu[0].mask"
     assert resolver.place(0x20008).path == "*cpupri.pri_to_cpu[1].mask"
     assert resolver.place(0x20010).neighbour
 
 
 def test_memory_that_is_used_again(known: KernelMap) -> None:
-    masks = ("root_domain*cpupri.pri_to_cpu[0].mask", "root_domain*rto_mask")
-    first, second = (located(known, {key: 0x20008}, "root_domain")[0].watch for key in masks)
-    lain = [Located(first, 0, 0x20008), Located(second, 0, 0x20008, 4), Located(second, 0, 0x20000, 2)]
-    resolver = Resolver(known, 64, lain)
+    first, second = "root_domain*cpupri.pri_to_cpu[0].mask", "root_domain*rto_mask"
+    lain = [Instance(first, 0, 0x20008, 8, 1), Instance(second, 0, 0x20008, 8, 4), Instance(second, 0, 0x20000, 8, 2)]
+    resolver = Resolver(known, 64, [watch_of(known, first), watch_of(known, second)], lain)
     assert resolver.place(0x20008, 1).path == "*cpupri.pri_to_cpu[0].mask"
     assert resolver.place(0x20008, 4).path == "*rto_mask"
     # In any other epoch the memory belonged to another object.
     assert resolver.place(0x20008, 0).neighbour
     assert resolver.place(0x20008, 2).neighbour
-    assert [(each.number, each.later) for each in resolver.watched((first, second))] == [(1, 0), (2, 2)]
+    assert [(each.number, each.later) for each in resolver.watched()] == [(1, 0), (2, 2)]
 
 
 def test_an_object_that_all_cpus_share_is_one(known: KernelMap) -> None:
-    watch = located(known, {"root_domain+0": 0}, "root_domain")[0].watch
-    resolver = Resolver(known, 64, [Located(watch, cpu, 0x10000) for cpu in range(CPUS)])
-    assert [each.number for each in resolver.watched([watch])] == [1]
+    watch = watch_of(known, "root_domain+0")
+    there = [Instance(watch.key, cpu, 0x10000, watch.size, 1) for cpu in range(CPUS)]
+    assert [each.number for each in Resolver(known, 64, [watch], there).watched()] == [1]
 
 
 def test_rows_join_what_is_one_place(known: KernelMap) -> None:
-    watch = located(known, {"rq+0": 0}, "rq")[0].watch
-    resolver = Resolver(known, 64, [Located(watch, 0, 0x10000), Located(watch, 1, 0x20000)])
+    watch = watch_of(known, "rq+0")
+    there = [Instance(watch.key, cpu, 0x10000 * (cpu + 1), watch.size, 1) for cpu in (0, 1)]
+    resolver = Resolver(known, 64, [watch], there)
     function = next(symbol for symbol in known.functions if symbol.name == "pull_rt_task")
     records = [
         Record(base, 4, "load", function.address + at, Counts(accesses=3, hits=2, cold=1, essential=1))

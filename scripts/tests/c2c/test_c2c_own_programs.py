@@ -115,21 +115,3 @@ def test_files_that_cannot_be_packed_are_refused(
 def test_options_that_say_nothing_are_errors(words: list[str], said: str) -> None:
     with pytest.raises(SchedlineError, match=said):
         main(["c2c", "--series", "7.3", *words])
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--program", "nowhere"], "no such file"),
-        (["--program", "."], "is no file"),
-        (["--program", __file__, "--script", __file__], "not allowed with"),
-        (["--script", __file__, "--workload", "rt"], "not allowed with"),
-        (["--script", __file__, "--files", __file__], "is no directory"),
-        (["--latencies", "nothing"], "there is no file of latencies 'nothing'"),
-    ],
-)
-def test_bad_words_are_errors(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["c2c", *words])
-    assert ended.value.code == 2
-    assert said in " ".join(capsys.readouterr().err.split())

@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from schedlib.c2c.c2c_job import BuiltKernel, built, measure, source
 from schedlib.c2c.c2c_options import PROGRAMS, SOURCES, WORKLOADS, OwnProgram
-from schedlib.c2c.counting import Subject, Wanted, built, measure, source
-from schedlib.c2c.plugin_guest import Setting
+from schedlib.c2c.plugin_guest import Measurement, parameters_of
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import TrafficResult
@@ -23,24 +24,23 @@ from schedlib.tree.kernel_tree import Tree
 pytestmark = [pytest.mark.guest, pytest.mark.long]
 
 CPUS = 4
-WANTED = Wanted("rt", ("rq",), (100,), Setting(flat(CPUS), 64, 0, 2, 120.0), PROGRAMS)
+PARAMETERS = parameters_of(flat(CPUS), objects=("rq",), rounds=2, config=PROGRAMS)
+ASKED = Measurement(PARAMETERS, flat(CPUS), (100,), 120.0)
 
 
 @pytest.fixture(scope="module")
-def made(series: Tree) -> Iterator[Subject]:
+def made(series: Tree) -> Iterator[BuiltKernel]:
     """The kernel for programs."""
     cache = cache_dir()
     with scratch(cache) as place:
-        yield built(cache, source(series, WANTED), place)
+        yield built(cache, source(series, ASKED), place)
 
 
-def counted(made: Subject, own: OwnProgram, place: Path) -> TrafficResult:
+def counted(made: BuiltKernel, own: OwnProgram, place: Path) -> TrafficResult:
     """A program of a user, counted once."""
     (place / "scratch").mkdir()
-    setting = replace(WANTED.setting, rounds=1)
-    return measure(
-        cache_dir(), made, replace(WANTED, workload=own.name, setting=setting, program=own), place / "scratch", place
-    )
+    asked = replace(ASKED, parameters=structs.replace(PARAMETERS, workload=own.name, rounds=1), program=own)
+    return measure(cache_dir(), made, asked, place / "scratch", place)
 
 
 def script(place: Path, text: str, *, marked: bool = False) -> OwnProgram:
@@ -50,8 +50,9 @@ def script(place: Path, text: str, *, marked: bool = False) -> OwnProgram:
 
 
 @pytest.mark.parametrize("name", [name for name, each in WORKLOADS.items() if each.config == PROGRAMS])
-def test_a_built_in_program(made: Subject, tmp_path: Path, name: str) -> None:
-    result = measure(cache_dir(), made, replace(WANTED, workload=name), tmp_path, tmp_path)
+def test_a_built_in_program(made: BuiltKernel, tmp_path: Path, name: str) -> None:
+    asked = replace(ASKED, parameters=structs.replace(PARAMETERS, workload=name))
+    result = measure(cache_dir(), made, asked, tmp_path, tmp_path)
     # `switch` has two processes a CPU.
     assert result.quanta[0].operations == 2 * CPUS * (2 if name == "switch" else 1)
     assert sum(row.counts.misses for row in result.quanta[0].rows) > 0
@@ -72,7 +73,7 @@ int main(int argc, char **argv)
 """
 
 
-def test_a_program_with_libraries_and_marks(made: Subject, tmp_path: Path) -> None:
+def test_a_program_with_libraries_and_marks(made: BuiltKernel, tmp_path: Path) -> None:
     (tmp_path / "mine.c").write_text(PROGRAM)
     subprocess.run(
         ["gcc", "-O2", f"-I{SOURCES}", "-o", str(tmp_path / "mine"), str(tmp_path / "mine.c"), "-lm"], check=True
@@ -88,7 +89,7 @@ def test_a_program_with_libraries_and_marks(made: Subject, tmp_path: Path) -> No
         counted(made, replace(own, marked=False), tmp_path / "again")
 
 
-def test_a_script_with_files_and_marks(made: Subject, tmp_path: Path) -> None:
+def test_a_script_with_files_and_marks(made: BuiltKernel, tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
     (files / "data").write_text("some data\n")
@@ -112,6 +113,6 @@ def test_a_script_with_files_and_marks(made: Subject, tmp_path: Path) -> None:
         ("schedline-count start\nschedline-count start", "a second start marker"),
     ],
 )
-def test_a_program_that_fails_gives_no_result(made: Subject, tmp_path: Path, text: str, said: str) -> None:
+def test_a_program_that_fails_gives_no_result(made: BuiltKernel, tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(SchedlineError, match=said):
         counted(made, script(tmp_path, text + "\n", marked=True), tmp_path)

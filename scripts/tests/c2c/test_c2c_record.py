@@ -15,14 +15,14 @@ import toy_kernel
 from one_verb import main_of
 from schedlib.c2c import c2c_verb, plugin_guest, record_job
 from schedlib.c2c.address_names import read_objects
+from schedlib.c2c.c2c_job import built, plan, source
 from schedlib.c2c.c2c_options import TAGS
-from schedlib.c2c.counting import Wanted, built, plan, source
 from schedlib.c2c.kernel_map import kernel_map
 from schedlib.c2c.memory_map import memory_map, plan_lines
 from schedlib.c2c.objects import watches
-from schedlib.c2c.plugin_guest import Setting
-from schedlib.c2c.raw import read_raw
-from schedlib.c2c.record_job import objects_of_kernel, possible_cpus, refuse_locked_down, sampler
+from schedlib.c2c.observed import read_raw
+from schedlib.c2c.plugin_guest import Measurement, parameters_of
+from schedlib.c2c.record_job import objects_of_kernel, possible_cpus
 from schedlib.c2c.samples import read_measured
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
@@ -32,45 +32,6 @@ from schedlib.tree.kernel_tree import Tree
 
 PERF = Path(__file__).parent / "perf"
 main = main_of(c2c_verb)
-
-
-@pytest.mark.parametrize(
-    ("events", "machine", "name"),
-    [
-        (("cpu/events/mem-loads", "msr"), "x86_64", "Intel's load latency, or POWER's"),
-        (("cpu_core/events/mem-loads", "cpu_atom/events/mem-loads"), "x86_64", "Intel's load latency"),
-        (("ibs_op", "ibs_fetch", "cpu"), "x86_64", "AMD's IBS"),
-        (("arm_spe_0", "armv8_pmuv3_0"), "aarch64", "Arm's SPE"),
-    ],
-)
-def test_what_samples(events: tuple[str, ...], machine: str, name: str, tmp_path: Path) -> None:
-    for each in events:
-        (tmp_path / "sys/bus/event_source/devices" / each).mkdir(parents=True)
-    assert sampler(machine, tmp_path).name == name
-
-
-@pytest.mark.parametrize(
-    ("machine", "reason"),
-    [
-        ("x86_64", "a virtual machine without a PMU"),
-        ("aarch64", "kpti=off"),
-        ("riscv64", "no such counters on riscv64"),
-    ],
-)
-def test_why_nothing_samples(machine: str, reason: str, tmp_path: Path) -> None:
-    (tmp_path / "sys/bus/event_source/devices/cpu/events").mkdir(parents=True)
-    with pytest.raises(SchedlineError, match=reason):
-        sampler(machine, tmp_path)
-
-
-def test_a_kernel_that_is_locked_down(tmp_path: Path) -> None:
-    place = tmp_path / "sys/kernel/security/lockdown"
-    place.parent.mkdir(parents=True)
-    place.write_text("none [integrity] confidentiality\n")
-    refuse_locked_down(tmp_path)
-    place.write_text("none integrity [confidentiality]\n")
-    with pytest.raises(SchedlineError, match="locked down"):
-        refuse_locked_down(tmp_path)
 
 
 def test_possible_cpus(tmp_path: Path) -> None:
@@ -120,21 +81,19 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SCHEDLINE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(record_job, "_MEMORY", Path(os.devnull))
-    monkeypatch.setattr(record_job, "sampler", lambda machine: sampler(machine, tmp_path))
     monkeypatch.setattr(record_job, "refuse_other_kernel", lambda vmlinux, running: None)
     monkeypatch.setattr(record_job, "running_build_id", lambda: "")
-    (tmp_path / "sys/bus/event_source/devices/cpu/events/mem-loads").mkdir(parents=True)
     return vmlinux
 
 
 @pytest.mark.tools
 def test_a_recording(machine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    words = ["c2c", "record", "--vmlinux", str(machine), "--out", str(out), "--ldlat", "50"]
+    words = ["c2c", "record", "--vmlinux", str(machine), "--out", str(out)]
     words += ["--", "hackbench", "-l", "9"]
     assert main(words) == 0
     calls = (tmp_path / "calls").read_text()
-    assert f"perf c2c record -a -o {out}/.perf.data --ldlat 50 -- hackbench -l 9\n" in calls
+    assert f"perf c2c record -a -o {out}/.perf.data -- hackbench -l 9\n" in calls
     assert "perf script --header" in calls and "drgn -q -k --main-symbols" in calls
     assert read_objects(out).slide == 4096
     assert read_measured(out).fields, "root_domain has a field"
@@ -147,16 +106,6 @@ def test_a_recording(machine: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.tools
-def test_a_recording_without_a_map(machine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "bin/drgn").unlink()
-    out = tmp_path / "out"
-    words = ["c2c", "record", "--vmlinux", str(machine), "--out", str(out), "--seconds", "0.5"]
-    assert main([*words, "--without-map"]) == 0
-    assert "-- sleep 0.5\n" in (tmp_path / "calls").read_text()
-    assert "no object map" in capsys.readouterr().out
-
-
-@pytest.mark.tools
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
@@ -164,7 +113,6 @@ def test_a_recording_without_a_map(machine: Path, tmp_path: Path, capsys: pytest
         ("drgn answers nothing", "answered something else"),
         ("not root", "only root"),
         ("no memory", "CONFIG_PROC_KCORE"),
-        ("nothing samples", "cannot sample data addresses"),
     ],
 )
 def test_a_machine_that_cannot(
@@ -176,10 +124,8 @@ def test_a_machine_that_cannot(
         (tmp_path / "answer").write_text("{}")
     elif broken == "not root":
         monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    elif broken == "no memory":
-        monkeypatch.setattr(record_job, "_MEMORY", tmp_path / "nothing")
     else:
-        (tmp_path / "sys/bus/event_source/devices/cpu/events/mem-loads").rmdir()
+        monkeypatch.setattr(record_job, "_MEMORY", tmp_path / "nothing")
     out = tmp_path / "out"
     with pytest.raises(SchedlineError, match=said):
         main(["c2c", "record", "--vmlinux", str(machine), "--out", str(out)])
@@ -197,13 +143,11 @@ def test_another_kernel_than_the_one_that_runs(tmp_path: Path) -> None:
 
 def test_a_program_that_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(record_job, "sampler", lambda machine: None)
     with pytest.raises(SchedlineError, match="perf is not installed"):
         main(["c2c", "record", "--vmlinux", sys.executable, "--out", str(tmp_path / "out")])
     assert not (tmp_path / "out").exists()
 
 
-SETTING = Setting(flat(4), 64, 100, 5, 300.0, everything=True)
 OBJECTS = ("rq", "root_domain", "nohz", "sched_domain")
 
 
@@ -212,21 +156,22 @@ OBJECTS = ("rq", "root_domain", "nohz", "sched_domain")
 def test_drgn_finds_what_the_plugin_has_found(series: Tree, tmp_path: Path) -> None:
     """A guest that stops when it has counted; the plugin and drgn, over QEMU's monitor, have read its memory."""
     cache, fragment, monitor = cache_dir(), Path(__file__).parent / "drgn.config", tmp_path / "qmp"
-    wanted = Wanted("rt", OBJECTS, (100,), SETTING, config=(str(fragment),))
+    parameters = parameters_of(flat(4), objects=("all", *OBJECTS), rounds=5, config=(str(fragment),))
+    asked = Measurement(parameters, flat(4), (100,), 300.0)
     with scratch(cache) as place:
-        made = built(cache, source(series, wanted), place / "kernel")
+        made = built(cache, source(series, asked), place / "kernel")
         known = kernel_map(made.vmlinux, cache / "c2c", TAGS)
         memory = memory_map(made.vmlinux, cache / "c2c", known)
         looked_at = watches(known, OBJECTS, 4)
         (place / "plan").write_text(plan(known, looked_at) + plan_lines(memory))
         archive = plugin_guest.archive_of(made.kernel, plugin_guest.program(cache, "rt"), place)
-        library, image, target = plugin_guest.plugin(cache), made.kernel.image, made.planned.target
-        words = plugin_guest.argv(target, image, archive, SETTING, library, place / "plan", place / "raw")
+        library, image = plugin_guest.plugin(cache), made.kernel.image
+        words = plugin_guest.argv(asked, 100, image, archive, library, place / "plan", place / "raw")
         words += ["-device", "vmcoreinfo", "-qmp", f"unix:{monitor},server=on,wait=off", "-no-shutdown"]
         with (tmp_path / "console").open("wb") as console:
             guest = subprocess.Popen(dying_with_us(words), stdin=subprocess.DEVNULL, stdout=console, stderr=console)
         try:
-            until = time.monotonic() + SETTING.timeout
+            until = time.monotonic() + asked.timeout
             while "reboot: " not in (tmp_path / "console").read_text(errors="replace"):
                 assert guest.poll() is None and time.monotonic() < until, (tmp_path / "console").read_text()
                 time.sleep(0.2)

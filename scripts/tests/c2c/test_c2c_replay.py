@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import toy_trace
+import toy_results
 from msgspec import structs
 from replayed import Replay, compile_replay, tape_of
 
 from schedlib.c2c.blame import blame
 from schedlib.c2c.moved_layout import relaid
-from schedlib.c2c.observed import Observed, Player, keep_trace, pcs_of, played, result_of, traced
+from schedlib.c2c.observed import Observed, Player, pcs_of, played, result_of
+from schedlib.c2c.trace import keep_trace, traced
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
@@ -24,7 +25,7 @@ from schedlib.main import main
 pytestmark = pytest.mark.tools
 
 MACHINE = (4, 64, 1, 4, 4, "one", "some")
-ROUNDS = toy_trace.ROUNDS
+ROUNDS = toy_results.ROUNDS
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +35,7 @@ def replay(tmp_path_factory: pytest.TempPathFactory) -> Replay:
 
 @pytest.fixture
 def observed(tmp_path: Path) -> Observed:
-    return toy_trace.observed(tmp_path)
+    return toy_results.observed(tmp_path)
 
 
 @pytest.fixture
@@ -172,7 +173,7 @@ def test_a_replay_of_a_trace_is_what_was_counted(tmp_path: Path, player: Player,
     again = tmp_path / "again"
     again.mkdir()
     result = result_of(played(player, traced(trace, again), 64))
-    assert result == result_of(played(player, toy_trace.observed(tmp_path), 64))
+    assert result == result_of(played(player, toy_results.observed(tmp_path), 64))
     reads = next(row for row in result.quanta[0].rows if row.path == "right")
     assert (reads.counts.misses, reads.counts.false_shared, reads.function) == (ROUNDS, ROUNDS - 1, "reader")
     keep(tmp_path / "again.trace", player, traced(trace, again))
@@ -308,7 +309,7 @@ def test_a_union_moves_as_a_whole(tmp_path: Path, observed: Observed) -> None:
 
 
 def test_a_structure_of_which_a_part_was_traced_is_refused(tmp_path: Path) -> None:
-    part = toy_trace.observed(tmp_path, size=32)
+    part = toy_results.observed(tmp_path, size=32)
     with pytest.raises(SchedlineError, match="only a part of root_domain was traced"):
         relaid(part, layout_of(tmp_path, UNCHANGED), tmp_path)
 

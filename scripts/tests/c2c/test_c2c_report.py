@@ -1,51 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How a result is shown, and what is rejected before a measurement."""
+"""A result as text, as a picture of its lines and as a page; what the plugin writes; options that are refused."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from toy_results import result, row
+from toy_results import FIELDS, result, row
 
-from schedlib.c2c import c2c_options, traffic_report
-from schedlib.c2c.c2c_page import picture as drawn
-from schedlib.c2c.plugin_guest import Setting, mode, refuse_other_qemu
-from schedlib.c2c.raw import read_raw
+from browser import Browser
+from schedlib.c2c import c2c_options
+from schedlib.c2c.c2c_page import page, picture, users
+from schedlib.c2c.observed import read_raw
+from schedlib.c2c.plugin_guest import parameters_of, refuse_other_qemu
+from schedlib.c2c.traffic_report import function_pairs, sections, text
 from schedlib.c2c.traffic_table import spread
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import BlamedField, Counts
+from schedlib.formats.c2c_document import BlamedField, Counts, MappedField, TrafficResult, TrafficRow
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import load_topology
 from schedlib.main import main
 
-QUANTA = tuple(
-    (row("rto_count", 4, 0, 1000 + each), row("overloaded", 40, 3000 + each, 10), row("rto_mask", 64, 5, 5))
-    for each in (0, 10, 40)
-)
-
-RAW = """\
-c2c-raw 2
-machine 2 64 1 64 64 100
-object root_domain+0 0 1000 64 1
-absent sched_domain+0 1
-record 1000 1 4 load ffffffff81000000 3 2 0 0 0 0 0 0 0 0 1 0 0 1 0
-seen 10 3
-end 1
-"""
-
-
-def test_hot_lines_and_fields() -> None:
-    lines = traffic_report.text(result(*QUANTA)).splitlines()
-    line = next(text for text in lines if text.startswith("root_domain line 0"))
-    assert "(+0x0): 99.8% of the misses, 3010 of 4030 false sharing, HITM 4030" in line
-    first = lines[lines.index(line) + 2].split()
-    assert first == ["74.9%", "3010", "3020", "3020", "6040", "load", "0x28", "pull_rt_task", "root_domain.overloaded"]
-    field = next(text for text in lines if text.startswith("root_domain.overloaded"))
-    assert field.split()[1:5] == ["3010", "(3000..3040)", "3020", "(3010..3050)"]
+SPACE = "{http://www.w3.org/2000/svg}"
+LONG = "cpupri.pri_to_cpu[0].a_long_name_of_a_count"
+EVIL = "<script>alert(1)</script>&\"'\u202e"
 
 
 def blamed(field: str, saved: int, alone: int) -> BlamedField:
@@ -63,48 +46,172 @@ def blamed(field: str, saved: int, alone: int) -> BlamedField:
     )
 
 
-def test_blame_comes_first() -> None:
-    fields = (blamed("overloaded", 2500, 7), blamed("rto_mask", 10, 0), blamed("rto_count", -3, 900))
-    lines = traffic_report.text(replace(result(*QUANTA), blame=fields)).splitlines()
-    assert lines[3:12] == [
-        "",
-        "blame: the same accesses, counted again with one field on a line of its own",
-        " 1. move root_domain.overloaded off its line: 2510 fewer misses of 4040 (3 quanta: 2500 to 2540); "
-        "64 bytes more for each of 1 objects",
-        "    fewer misses with lines of 128 bytes: 2501, pairs of lines: 2502",
-        "    5 more upgrades",
-        "    readers: pick_task_fair; writers: none",
-        "    true sharing, no layout helps: root_domain.rto_count alone has 900 misses on bytes that "
-        "another CPU wrote; writers: none",
-        "",
-        next(line for line in lines if line.startswith("object ")),
+def rich_rows(name: str = "cpupri.count") -> list[tuple[TrafficRow, ...]]:
+    writes = Counts(accesses=500, hits=100, upgrades=400, invalidated=900, hitm_llc=1, essential=1)
+    return [
+        (
+            row("rto_count", 4, 0, 1000 + more),
+            replace(row("overloaded", 40, 3000, 10), function="enqueue_top_rt_rq"),
+            replace(row(name, 44, 20, 1000, kind="rmw"), function="cpupri_set", counts=writes),
+            replace(row(name, 44, 700, 10), function=name),
+            row("rto_mask", 64, 5, 5),
+            row("nohz", -8, 7, 7, neighbour=True),
+        )
+        for more in (0, 10, 40)
     ]
 
 
-def test_nothing_to_blame() -> None:
-    said = traffic_report.text(replace(result(*QUANTA), blame=(blamed("rto_mask", 10, 0),)))
-    assert "no field would save 0.5% of the 4040 misses" in said
-    assert "true sharing" not in said
-    assert "blame" not in traffic_report.text(result(*QUANTA))
+def rich(name: str = "cpupri.count") -> TrafficResult:
+    """A result with something in every section."""
+    fields = (*FIELDS, MappedField(44, 4, name, ""))
+    toy = result(*rich_rows(name))
+    watched = tuple(replace(each, fields=fields if each.fields else ()) for each in toy.watched)
+    chosen = replace(toy.parameters, workload=f"program {name}", topology="llcs")
+    blame = (blamed("overloaded", 2500, 7), blamed("rto_mask", 10, 0), blamed("rto_count", -3, 900))
+    return replace(toy, watched=watched, parameters=chosen, blame=blame)
+
+
+GOLDEN = """\
+program cpupri.count on qemu-x86_64, 8 CPUs (llcs), 10 rounds, lines of 64 bytes, quanta 97, 100, 103
+changes: rd-lines applied
+emulated CPUs with caches that never run full: counts, not times; equal kernels give equal counts
+
+Fields to blame
+the same accesses, counted again with one field on a line of its own
+ 1. move root_domain.overloaded off its line: 2510 fewer misses of 4755 (3 quanta: 2500 to 2540); \
+64 bytes more for each of 1 objects
+    fewer misses with lines of 128 bytes: 2501, pairs of lines: 2502
+    5 more upgrades
+    readers: pick_task_fair; writers: none
+    true sharing, no layout helps: root_domain.rto_count alone has 900 misses on bytes that another CPU wrote; \
+writers: none
+
+Objects
+absent on 1 CPU: x
+object       false sharing             misses               HITM  upgrades           accesses
+root_domain           3705  4741 (4731..4771)  4741 (4731..4771)       400  9980 (9960..10040)
+"""
+
+
+def test_the_text() -> None:
+    said = text(rich())
+    start, rest = said.split("\nPairs of functions\n")
+    assert [" ".join(line.split()) for line in start.splitlines()] == [
+        " ".join(line.split()) for line in GOLDEN.splitlines()
+    ]
+    lines = [line.split() for line in rest.splitlines()]
+    hottest = "root_domain.overloaded enqueue_top_rt_rq load 0x28 63.6% 3000 3010 3010 6020"
+    assert hottest.split() in lines
+    assert ["root_domain", "0", "4741", "(4731..4771)", "0", "0", "0"] in lines, "who answered"
+    assert text(rich()) == said
+
+
+def test_nothing_to_blame_and_nothing_shared() -> None:
+    said = text(replace(result(*rich_rows()), blame=(blamed("rto_mask", 10, 0),)))
+    assert "no field would save 0.5% of the 4755 misses" in said and "true sharing" not in said
+    quiet = result((row("rto_count", 4, 0, 0),))
+    assert "no line has a miss" in text(quiet)
+    assert [each.name for each in sections(quiet)] == [
+        "Objects",
+        "Pairs of functions",
+        "Hot lines",
+        "Fields",
+        "Functions",
+    ]
+    ET.fromstring(picture(quiet))  # noqa: S314 - ours
 
 
 def test_neighbours_are_named_apart() -> None:
-    said = traffic_report.text(result((row("rto_count", 4, 0, 5), row("nohz", -8, 7, 7, neighbour=True))))
+    said = text(rich())
     assert "root_domain (neighbours)" in said
+    table = next(each.table for each in sections(rich()) if each.name == "Objects")
     # The object's own total excludes its neighbours.
-    assert next(line for line in said.splitlines() if line.startswith("root_domain ")).split()[1:3] == ["0", "5"]
+    assert table and table.rows[0][:2] == ("root_domain", "3705")
 
 
-def test_who_answers_is_told_where_cpus_are_not_alike() -> None:
-    flat = result(*QUANTA)
-    near = tuple(replace(row, counts=replace(row.counts, hitm_cluster=7, clean_node=2)) for row in QUANTA[0])
-    shaped = replace(result(near), parameters=replace(flat.parameters, topology="clusters"))
-    said = traffic_report.text(shaped).splitlines()
-    at = next(number for number, line in enumerate(said) if line.startswith("where misses were answered"))
-    assert said[at + 1].split() == ["object", "or", "function", "cluster", "llc", "node", "remote", "cold"]
-    assert said[at + 2].split() == ["root_domain", "21", "4020", "6", "0", "0"]
-    assert said[at + 3].split() == ["pull_rt_task", "21", "4020", "6", "0", "0"]
-    assert "where misses were answered" not in traffic_report.text(flat)
+def test_misses_on_a_line_are_shared_out_to_those_who_write_there() -> None:
+    def access(function: str, offset: int, **counts: int) -> object:
+        return replace(row("x", offset, 0, 0), function=function, counts=Counts(**counts))
+
+    rows = (
+        access("reader", 0, accesses=90, hitm_llc=80, cold=10, essential=90),
+        access("writer", 8, accesses=60, hits=60, invalidated=60),
+        access("other", 16, accesses=20, hits=20, invalidated=20),
+        access("elsewhere", 64, accesses=50, hitm_llc=50, essential=50),
+    )
+    found = function_pairs(result(rows))  # type: ignore[arg-type]
+    assert found == {
+        ("reader", "writer"): {("root_domain", "", 0): 60.0},
+        ("reader", "other"): {("root_domain", "", 0): 20.0},
+    }
+    table = next(each.table for each in sections(result(rows)) if each.name == "Pairs of functions")  # type: ignore[arg-type]
+    assert table and table.rows[0] == ("reader", "writer", "root_domain line 0 (+0x0)", "60", "60")
+
+
+def told(result: TrafficResult) -> list[str]:
+    """The texts of a picture."""
+    return [each.text or "" for each in ET.fromstring(picture(result)).iter(f"{SPACE}text")]  # noqa: S314 - ours
+
+
+def test_a_map_has_full_names_and_who_reads_and_writes() -> None:
+    shown = told(rich(LONG))
+    assert LONG in "".join(shown).replace(" ", "")
+    line = next(each for each in shown if each.startswith(f"{LONG}: "))
+    said = " ".join(" ".join(shown[shown.index(line) : shown.index(line) + 3]).split())
+    assert f"read by {LONG} (710 misses)" in said and "written by cpupri_set (500 writes)" in said
+    # A cold line is drawn without its users.
+    assert "rto_mask" in shown and not any(each.startswith("rto_mask: ") for each in shown)
+    assert "misses by pure false sharing, quantum 100" in " ".join(shown)
+
+
+def test_the_hottest_cell_is_the_hottest_field() -> None:
+    root = ET.fromstring(picture(rich()))  # noqa: S314 - ours
+    cells = {
+        (group.findtext(f"{SPACE}title") or "").split(":")[0]: group.find(f"{SPACE}rect")
+        for group in root.iter(f"{SPACE}g")
+    }
+    colours = {name: cell.get("fill") for name, cell in cells.items() if cell is not None}
+    assert (colours["overloaded"], colours["rto_count"]) == ("#cb181d", "#fafafa")
+
+
+def test_functions_without_a_miss_are_counted_and_not_named() -> None:
+    rows = [replace(row("rto_count", 4, 0, number), function=f"f{number}") for number in (0, 3, 0, 5)]
+    assert users(rows) == ["read by f5 (5 misses), f3 (3 misses), 1 others"]
+    assert users(rows[:1]) == ["read by 1 functions, without misses"]
+    many = [replace(row("rto_count", 4, 0, 9), function=f"g{number}") for number in range(6)]
+    assert users(many)[0].endswith("g3 (9 misses), 2 others")
+
+
+def test_the_page_has_the_sections_of_the_text_and_hostile_names_stay_text() -> None:
+    plain, hostile = page(rich()), page(rich(EVIL))
+    for section in sections(rich()):
+        assert f"<bdi>{section.name}</bdi></h2>" in plain
+    assert page(rich()) == plain
+    assert "<script" not in hostile and "\u202e" not in hostile
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in hostile
+    ET.fromstring(picture(rich(EVIL)))  # noqa: S314 - ours
+    assert not re.search(r"(?:src|href)=", hostile)
+
+
+@pytest.mark.tools
+def test_the_page_in_a_browser(tmp_path: Path) -> None:
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("chromium is not installed (schedline doctor)")
+    file = tmp_path / "page.html"
+    file.write_text(page(rich(EVIL)))
+    with Browser(program, tmp_path / "profile") as browser:
+        for width, dark in ((1200, False), (1200, True), (360, False)):
+            browser.open(file, width, dark=dark)
+            assert browser.ask("document.documentElement.scrollWidth") <= width
+            assert browser.ask("document.scripts.length") == 0
+            # The policy allows both style sheets: a name in a map has the font that its room was computed with.
+            assert browser.ask("getComputedStyle(document.querySelector('svg .n')).fontFamily") == "monospace"
+            assert [each for each in browser.events if each.get("method") in ("Log.entryAdded",)] == []
+        # No name goes beyond its cell.
+        wide = "[...document.querySelectorAll('svg g')].flatMap(cell => [...cell.querySelectorAll('text')].filter("
+        wide += "each => each.getBBox().width > cell.querySelector('rect').getBBox().width))"
+        assert browser.ask(f"{wide}.map(each => each.textContent)") == []
 
 
 @pytest.mark.parametrize(
@@ -112,55 +219,34 @@ def test_who_answers_is_told_where_cpus_are_not_alike() -> None:
     [("clusters", (4, 16, 16)), ("kunpeng920", (4, 64, 32)), ("llcs", (1, 2, 8)), ("smt2", (1, 64, 64))],
 )
 def test_how_many_cpus_share_what(topology: str, shared: tuple[int, int, int]) -> None:
-    setting = Setting(load_topology(topology), 64, 100, 1, 1.0)
-    assert (setting.per_cluster, setting.per_llc, setting.per_node) == shared
-
-
-def test_a_guest_has_its_own_architectures_words() -> None:
-    x86, arm64 = (mode(TARGETS[name]) for name in ("qemu-x86_64", "qemu-arm64"))
-    for word in ("-no-hpet", "tsc=reliable", "console=ttyS0"):
-        assert (word in x86, word in arm64) == (True, False)
-    for word in ("thread=single", "sleep=off", "clock=vm", "-seed 1", "nokaslr", "mitigations=off"):
-        assert word in x86
-        assert word in arm64
-    assert "console=ttyAMA0" in arm64
+    found = parameters_of(load_topology(topology))
+    assert (found.per_cluster, found.per_llc, found.per_node) == shared
 
 
 def test_the_spread_of_one_number_is_a_number() -> None:
     assert (spread([5]), spread([3, 1, 2]), spread([4, 4, 4])) == ("5", "2 (1..3)", "4")
 
 
-def test_the_picture_is_xml_and_its_hottest_cell_is_the_hottest_field() -> None:
-    picture = ET.fromstring(drawn(result(*QUANTA)))  # noqa: S314 - ours
-    space = "{http://www.w3.org/2000/svg}"
-    cells = {
-        (group.findtext(f"{space}title") or "").split(":")[0]: group.find(f"{space}rect")
-        for group in picture.iter(f"{space}g")
-    }
-    assert set(cells) == {"rto_count", "overloaded", "rto_mask"}
-    colours = {name: cell.get("fill") for name, cell in cells.items() if cell is not None}
-    assert (colours["overloaded"], colours["rto_count"]) == ("#cb181d", "#fafafa")
+RAW = """\
+c2c-raw 2
+machine 2 64 1 64 64 100
+object root_domain+0 0 1000 64 1
+absent sched_domain+0 1
+record 1000 1 4 load ffffffff81000000 3 2 0 0 0 0 0 0 0 0 1 0 0 1 0
+seen 10 3
+end 1
+"""
 
 
-def test_a_picture_of_nothing_shared() -> None:
-    ET.fromstring(drawn(result((row("rto_count", 4, 0, 1),))))  # noqa: S314 - ours
-
-
-def test_the_plugins_output_is_read(tmp_path: Path) -> None:
+def test_the_plugins_output_is_read_and_half_of_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "raw").write_text(RAW)
     raw = read_raw(tmp_path / "raw")
     assert (raw.watched, raw.absent) == (3, {"sched_domain+0": 1})
     assert raw.records[0].counts == Counts(accesses=3, hits=2, cold=1, essential=1)
-
-
-@pytest.mark.parametrize("kept", range(7))
-def test_half_of_an_output_is_refused(tmp_path: Path, kept: int) -> None:
-    (tmp_path / "raw").write_text("".join(RAW.splitlines(keepends=True)[:kept]))
-    with pytest.raises(SchedlineError, match="is incomplete"):
-        read_raw(tmp_path / "raw")
-
-
-def test_a_lost_record_is_noticed(tmp_path: Path) -> None:
+    for kept in range(7):
+        (tmp_path / "raw").write_text("".join(RAW.splitlines(keepends=True)[:kept]))
+        with pytest.raises(SchedlineError, match="is incomplete"):
+            read_raw(tmp_path / "raw")
     (tmp_path / "raw").write_text(RAW.replace("end 1", "end 2"))
     with pytest.raises(SchedlineError, match="1 records of 2"):
         read_raw(tmp_path / "raw")
@@ -170,7 +256,6 @@ def test_a_lost_record_is_noticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "help_", "said"),
     [
-        ("QEMU emulator version 9.2.4", "-plugin", "c2c needs QEMU 7.2 or 10.0"),
         ("QEMU emulator version 10.1.0", "-plugin", "c2c needs QEMU 7.2 or 10.0"),
         ("QEMU emulator version 7.2.22", "-smp", "built without plugins"),
         ("", "", "c2c needs QEMU 7.2 or 10.0"),
@@ -187,21 +272,26 @@ def test_other_emulators_are_refused(
         refuse_other_qemu(TARGETS[on])
 
 
+BAD = {
+    "--cpus": "1",
+    "--quanta": "97,97",
+    "--line": "32",
+    "--rounds": "-1",
+    "--workload": "none",
+    "--on": "uml",
+    "--topology": "nothing",
+    "--program": "nowhere",
+    "--script": ".",
+    "--files": __file__,
+}
+
+
 @pytest.mark.parametrize(
     "words",
-    [
-        ["--cpus", "1"],
-        ["--cpus", "65"],
-        ["--quanta", "0"],
-        ["--quanta", "97,97"],
-        ["--line", "32"],
-        ["--rounds", "-1"],
-        ["--workload", "none"],
-        ["--on", "uml"],
-        ["--cpus", "8", "--topology", "smt2"],
-    ],
+    [*BAD.items(), ("--cpus", "8", "--topology", "smt2"), ("--script", __file__, "--workload", "rt")],
+    ids=lambda words: "".join(words[:2]),
 )
-def test_bad_options_are_errors(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_options_are_errors(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["c2c", *words])
     assert ended.value.code == 2

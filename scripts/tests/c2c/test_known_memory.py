@@ -8,15 +8,16 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from guest_programs import use_programs_of_tests
 
 from schedlib.c2c.blame import blame
+from schedlib.c2c.c2c_job import built, observe, source
 from schedlib.c2c.c2c_options import ALL, PROGRAMS, SOURCES, OwnProgram
-from schedlib.c2c.counting import Wanted, built, observe, source
 from schedlib.c2c.observed import Observed, Player, result_of
-from schedlib.c2c.plugin_guest import Setting, replayer
+from schedlib.c2c.plugin_guest import Measurement, parameters_of, replayer
 from schedlib.cache import cache_dir, scratch
 from schedlib.formats.c2c_document import BlamedField, Counts
 from schedlib.kernel.topology import flat
@@ -31,12 +32,17 @@ ROUNDS = 30
 """Of known_memory.c."""
 
 
-def counted(tree: Tree, commit: str, wanted: Wanted, place: Path) -> tuple[Observed, tuple[BlamedField, ...]]:
+def asked_for(cpus: int, own: OwnProgram | None = None, **others: Any) -> Measurement:
+    """One guest in which all memory is watched."""
+    return Measurement(parameters_of(flat(cpus), objects=(ALL,), **others), flat(cpus), (100,), 240.0, program=own)
+
+
+def counted(tree: Tree, commit: str, asked: Measurement, place: Path) -> tuple[Observed, tuple[BlamedField, ...]]:
     """What a kernel built from a commit does, and its fields to blame."""
     cache = cache_dir()
-    planned = source(tree, wanted, replace(compose(tree), commit=commit))
+    planned = source(tree, asked, replace(compose(tree), commit=commit))
     with scratch(cache) as scratched:
-        observed = observe(cache, built(cache, planned, scratched / "kernel"), wanted, place, place, taped=True)
+        observed = observe(cache, built(cache, planned, scratched / "kernel"), asked, place, place, taped=True)
     player = Player(replayer(cache), observed.parameters)
     return observed, blame(player, observed, result_of(observed), place)
 
@@ -49,9 +55,8 @@ def test_each_kind_of_memory_has_known_answers(series: Tree, tmp_path: Path, mon
         MAKEFILE: hooked(series.read(MAKEFILE, commit) or "", "obj-y += known_memory.o\n", None, MAKEFILE).encode(),
     }
     commit = put_files(series, commit, files, "Add memory whose every use is known\n")
-    setting = Setting(flat(2), 64, 0, ROUNDS, 240.0)
-    wanted = Wanted("known-memory", (ALL,), (100,), setting, ("c2c-allocations",))
-    observed, blamed = counted(series, commit, wanted, tmp_path)
+    asked = asked_for(2, workload="known-memory", rounds=ROUNDS, config=("c2c-allocations",))
+    observed, blamed = counted(series, commit, asked, tmp_path)
     log = (tmp_path / "quantum-100.log").read_text()
     found = re.search(r"known-memory:((?: [0-9a-f]{16}){5})", log)
     assert found
@@ -89,7 +94,7 @@ def test_a_field_that_is_put_wrong_on_purpose_is_named_first(
 ) -> None:
     """A count of wake-ups on the line of a futex bucket, and the same count on a line of its own."""
     use_programs_of_tests(tmp_path, monkeypatch)
-    wanted = Wanted("futex", (ALL,), (100,), Setting(flat(4), 64, 0, 10, 240.0))
+    asked = asked_for(4, workload="futex", rounds=10)
     spoiled, moved = (
         apply_diff(series, compose(series).commit, (HERE / "spoiled" / name).read_bytes(), f"{name}\n")
         for name in ("futex.diff", "futex-moved.diff")
@@ -99,10 +104,10 @@ def test_a_field_that_is_put_wrong_on_purpose_is_named_first(
     places = [tmp_path / name for name in ("spoiled", "moved")]
     for place in places:
         place.mkdir()
-    before, blamed = counted(series, spoiled, wanted, places[0])
+    before, blamed = counted(series, spoiled, asked, places[0])
     assert blamed[0].field == "futex_hash_bucket.wakes"
     assert blamed[0].writers == ("futex_wake",)
-    after, not_blamed = counted(series, moved, wanted, places[1])
+    after, not_blamed = counted(series, moved, asked, places[1])
     assert "futex_hash_bucket.wakes" not in {each.field for each in not_blamed if each.saved[0] > 0}
     misses = [
         sum(row.counts.misses for row in result_of(each).quanta[0].rows if row.owner == "futex_hash_bucket")
@@ -122,10 +127,9 @@ def test_a_counter_among_read_fields_is_named_first(series: Tree, tmp_path: Path
     blamed = {}
     for name, arguments in (("written", ()), ("only-read", ("quiet",))):
         own = OwnProgram(program, arguments=arguments, marked=True)
-        setting = Setting(flat(4), 64, 0, 1, 240.0)
-        wanted = Wanted(own.name, (ALL,), (100,), setting, PROGRAMS, program=own)
+        asked = asked_for(4, own, workload=own.name, rounds=1, config=PROGRAMS)
         (tmp_path / name).mkdir()
-        _, blamed[name] = counted(series, commit, wanted, tmp_path / name)
+        _, blamed[name] = counted(series, commit, asked, tmp_path / name)
     field = "dentry.d_lockref.lock_count"
     first, second = blamed["written"][:2]
     assert first.field == field

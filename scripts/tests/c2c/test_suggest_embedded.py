@@ -8,16 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import toy_trace
+import toy_results
 from elftools.elf.elffile import ELFFile
 from msgspec import structs
-from replayed import Replay, compile_replay, tape_of
+from replayed import Replay, compile_replay
 
 from schedlib.c2c.kernel_map import structures_of
 from schedlib.c2c.moved_layout import StructureLayout
 from schedlib.c2c.objects import Watch
-from schedlib.c2c.observed import Observed, ObservedGuest
-from schedlib.c2c.raw import Instance, Raw
+from schedlib.c2c.observed import Observed
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField, MappedStructure
 from schedlib.layout.members import read_members
@@ -57,17 +56,9 @@ def replay(tmp_path_factory: pytest.TempPathFactory) -> Replay:
 
 def observed(place: Path, *accesses: str) -> Observed:
     """A guest with all memory watched, in which a file system has two inodes inside of its own structure."""
-    tape = place / "toy.tape"
-    tape.write_bytes(tape_of(list(accesses)))
-    toy = toy_trace.observed(place)
-    watch = Watch("shell:144", "shell", "", 0, 144, "shell", per_cpu=False, address=0, hops=(0,), optional=True)
-    raw = Raw(tuple(Instance(watch.key, 0, AT + 192 * at, 144, 0) for at in range(2)), {}, (), 0)
-    return replace(
-        toy,
-        parameters=structs.replace(toy.parameters, objects=("all",)),
-        known=replace(toy.known, structures={"shell": SHELL}),
-        watches=(watch,),
-        guests=(ObservedGuest(100, 1, raw, tape),),
+    at = [AT, AT + 192]
+    return toy_results.observed(
+        place, accesses or (f"0 load {AT:x} 8",), size=144, tag="shell", fields=SHELL.fields, at=at, everything=True
     )
 
 

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import toy_trace
+import toy_results
 from msgspec import structs
-from replayed import Replay, compile_checked, compile_replay, tape_of
+from replayed import Replay, compile_checked, compile_replay
 
+from schedlib.c2c import plugin_guest
+from schedlib.c2c.c2c_options import SuggestOptions
 from schedlib.c2c.moved_layout import StructureLayout
-from schedlib.c2c.observed import Observed, ObservedGuest
+from schedlib.c2c.observed import Observed
 from schedlib.c2c.plugin_guest import COUNT_LINES
-from schedlib.c2c.raw import Instance, Raw
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import MappedField, MappedStructure
-from schedlib.formats.contract_file import read_contract
+from schedlib.formats.c2c_document import MappedField
 from schedlib.layout.members import Member, Structure
 from schedlib.layout.tables import Type
 from schedlib.suggest import search as search_module
@@ -28,8 +28,8 @@ from schedlib.suggest.layout_costs import Embedded, TracedWorkload, replayed
 from schedlib.suggest.member_text import body_of
 from schedlib.suggest.movable import Arrangement, Movable, movable
 from schedlib.suggest.search import LineCosts, Objective, Search
-from schedlib.suggest.suggest_job import with_others
-from schedlib.suggest.suggest_report import LayoutCosts, contract, harmed, status_of
+from schedlib.suggest.suggest_job import measurement_of, with_others
+from schedlib.suggest.suggest_report import LayoutCosts, harmed, status_of
 
 pytestmark = pytest.mark.tools
 
@@ -57,15 +57,11 @@ def toy() -> Movable:
     return movable(structure, fields, body_of(text, "root_domain", "toy.h"), 64, ())
 
 
-def observed(place: Path, accesses: list[str], objects: int = 1) -> Observed:
+def observed(place: Path, accesses: list[str], objects: int = 1, *, everything: bool = False) -> Observed:
     """A guest with these accesses, and objects every 4096 bytes."""
-    tape = place / "toy.tape"
-    tape.write_bytes(tape_of([*(f"watch {AT + 4096 * at:x} 96 1" for at in range(objects)), *accesses]))
-    instances = tuple(Instance("root_domain+0", 0, AT + 4096 * at, 96, 1) for at in range(objects))
-    toy_one = toy_trace.observed(place, size=96)
     fields = tuple(MappedField(8 * at, 8, name, "") for at, name in enumerate(NAMES))
-    known = replace(toy_one.known, structures={"root_domain": MappedStructure(96, fields)})
-    return replace(toy_one, known=known, guests=(ObservedGuest(100, 1, Raw(instances, {}, (), 0), tape),))
+    at = [AT + 4096 * number for number in range(objects)]
+    return toy_results.observed(place, accesses, size=96, fields=fields, at=at, everything=everything)
 
 
 def mixed(seed: int, objects: int) -> list[str]:
@@ -85,7 +81,7 @@ def test_the_sum_over_lines_is_what_the_model_counts(
     accesses = [each for each in mixed(seed, 3) if int(each.split()[2], 16) % 4096 + int(each.split()[3]) <= 96]
     seen = observed(tmp_path, accesses, 3)
     with LineCosts(program, [seen], toy(), tmp_path) as costs:
-        search = Search(toy(), costs, Objective({line: 1.0}, 0.0, 96), lambda _: True)
+        search = Search(toy(), costs, Objective(96, {line: 1.0}, 0.0), lambda _: True)
         (found,) = search.costs(toy().start, line)
     watched = [f"watch {AT + 4096 * at:x} 96 1" for at in range(3)]
     rows = replay.lines([*watched, *accesses], (4, line, 1, 4, 4, "one", "some"), "-")
@@ -103,7 +99,7 @@ def at(name: str) -> str:
 
 
 def searched(program: Path, place: Path, seen: Observed, **more: object) -> Iterator[tuple[Arrangement, Search]]:
-    objective = Objective({64: 1.0}, float(str(more.get("price", 0.5))), int(str(more.get("most", 192))))
+    objective = Objective(int(str(more.get("most", 192))), {64: 1.0}, float(str(more.get("price", 0.5))))
     allowed = more.get("allowed", lambda _: True)
     assert callable(allowed)
     with LineCosts(program, [seen], toy(), place) as costs:
@@ -145,14 +141,13 @@ def test_where_objects_begin_on_a_line_decides_what_shares_one(program: Path, tm
     seen = observed(tmp_path, ping(f"0 load {at('m3')}", f"1 store {at('m4')}"))
     with LineCosts(program, [seen], toy(), tmp_path) as costs:
 
-        def search(begins: dict[int, int]) -> Search:
-            return Search(toy(), costs, Objective({64: 1.0}, 0.0, 192), lambda _: True, begins)
+        def misses(begins: dict[int, int], order: Arrangement) -> list[int]:
+            return Search(toy(), costs, Objective(192), lambda _: True, begins).misses(order, 64)
 
-        aligned = Arrangement(toy().start.order, frozenset({3}))
-        assert search({}).conflicts().keys() == {(3, 4)}
-        assert search({64: 32}).conflicts() == {}
+        start, aligned = toy().start, Arrangement(toy().start.order, frozenset({3}))
+        assert misses({64: 32}, start) < misses({}, start)
         # An attribute puts all objects at the start of a line again.
-        assert search({64: 32}).misses(aligned, 64) == search({}).misses(aligned, 64)
+        assert misses({64: 32}, aligned) == misses({}, aligned)
 
 
 def test_true_sharing_moves_nothing(program: Path, tmp_path: Path) -> None:
@@ -200,14 +195,7 @@ def test_a_replay_with_the_found_order_has_the_costs_that_were_searched(
     """In a trace of all memory, objects get their names afterwards."""
     # Both lines are used by two CPUs: what only one has used is left out where all memory is watched.
     accesses = ping(f"0 load {at('m0')}", f"2 load {at('m0')}", f"1 store {at('m2')}", f"3 load {at('m2')}")
-    seen = observed(tmp_path, accesses)
-    if everything:
-        tape = seen.middle.tape
-        assert tape is not None
-        tape.write_bytes(tape_of(accesses))
-        raw = replace(seen.middle.raw, instances=(Instance("root_domain+0", 0, AT, 96, 0),))
-        guests = (replace(seen.middle, raw=raw),)
-        seen = replace(seen, parameters=structs.replace(seen.parameters, objects=("all",)), guests=guests)
+    seen = observed(tmp_path, accesses, everything=everything)
     for found, search in searched(program, tmp_path, seen):
         layouts = {}
         for line in (64, 128, 256):
@@ -254,19 +242,14 @@ def test_harm_with_longer_lines_is_told() -> None:
     assert line == "lines of 128 bytes, rt: 5 misses become 6"
 
 
-def test_a_contract_keeps_apart_what_was_separated_because_it_cost(program: Path, tmp_path: Path) -> None:
-    for found, search in searched(program, tmp_path, observed(tmp_path, WRITTEN_BESIDE_READ)):
-        conflicts = search.conflicts()
-        # m0 and m1 are read together: that they share a line costs nothing.
-        assert set(conflicts) == {(0, 2), (1, 2)}
-        text = contract(toy(), found, conflicts, "kernel/sched/sched.h", "it costs")
-        (tmp_path / "root_domain.toml").write_text(text)
-        promises = read_contract(tmp_path / "root_domain.toml").promise
-        assert [(each.keep, each.of, each.others) for each in promises] == [
-            ("apart", ("m0",), ("m2",)),
-            ("apart", ("m1",), ("m2",)),
-        ]
-        assert contract(toy(), toy().start, conflicts, "kernel/sched/sched.h", "it costs") == ""
+def test_a_kernel_is_measured_as_its_trace_was(tmp_path: Path) -> None:
+    """Also with the clock of the trace: waiters spin longer where an instruction takes less time."""
+    seen = observed(tmp_path, WRITTEN_BESIDE_READ)
+    seen = replace(seen, parameters=structs.replace(seen.parameters, shift=0, line=128, config=("c2c-memcg",)))
+    asked = measurement_of(seen, SuggestOptions(struct="root_domain", trace=()))
+    assert asked.parameters == seen.parameters
+    words = plugin_guest.argv(asked, 97, tmp_path, tmp_path, None, tmp_path, tmp_path)
+    assert "shift=0,sleep=off" in words
 
 
 def test_what_this_kernel_lacks_stays_behind_what_does_not_move() -> None:

@@ -1,21 +1,43 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Results that tests put together by hand."""
+"""Results and traces that tests put together by hand: a root_domain whose fields lie on one line."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from replayed import tape_of
+
+from schedlib import TOOL
+from schedlib.c2c import plugin_guest
+from schedlib.c2c.kernel_map import KernelMap, Symbol
+from schedlib.c2c.objects import Instance, Watch
+from schedlib.c2c.observed import Observed, ObservedGuest, Raw
 from schedlib.formats.c2c_document import (
     AccessKind,
     Counts,
     MappedField,
+    MappedStructure,
     Quantum,
     TrafficParameters,
     TrafficResult,
     TrafficRow,
     Watched,
 )
+from schedlib.kernel.topology import flat
+
+STARTED = datetime(2026, 1, 1, tzinfo=UTC)
+FINGERPRINT = {"build_id": "aa", "emulator": "QEMU 7.2", "plugin": "p", "compiler": "gcc"}
+
+
+def parameters_of(cpus: int, **others: Any) -> TrafficParameters:
+    """What guests with so many CPUs have run."""
+    return plugin_guest.parameters_of(flat(cpus), **{"rounds": 10, "objects": ("root_domain",)} | others)
+
+
+# Results.
 
 FIELDS = (
     MappedField(0, 4, "rto_count", ""),
@@ -33,30 +55,86 @@ def row(
     return TrafficRow("root_domain", "", offset // 64, offset, path, neighbour, 4, kind, "pull_rt_task", counts)
 
 
-def parameters_of(cpus: int, **others: Any) -> TrafficParameters:
-    """What guests with so many CPUs have run, all of which share an LLC."""
-    chosen: dict[str, Any] = {"on": "qemu-x86_64", "workload": "rt", "rounds": 10, "line": 64, "topology": ""}
-    chosen |= {"cpus": cpus, "per_cluster": 1, "per_llc": cpus, "per_node": cpus, "shift": 2, "config": ()}
-    return TrafficParameters(**chosen | {"objects": ("root_domain",)} | others)
-
-
-def result(*rows_of_quanta: tuple[TrafficRow, ...], state: str = "applied", build_id: str = "aa") -> TrafficResult:
+def result(*rows_of_quanta: tuple[TrafficRow, ...], build_id: str = "aa") -> TrafficResult:
     """A result with one guest for each tuple of rows."""
-    parameters = parameters_of(8)
-    fingerprint = {"build_id": build_id, "emulator": "QEMU 7.2", "plugin": "p", "compiler": "gcc", "configuration": "c"}
-    quanta = tuple(Quantum(97 + 3 * number, 160, 1000, rows) for number, rows in enumerate(rows_of_quanta))
-    watched = (
-        Watched("root_domain", "", 128, 1, 0, (0,), FIELDS),
-        Watched("root_domain", "*rto_mask", 8, 1, 0, (0,), ()),
-    )
     return TrafficResult(
         schema="c2c-1",
         tool="tests",
-        started=datetime(2026, 1, 1, tzinfo=UTC),
-        fingerprint=fingerprint,
-        changes={"rd-lines": state},
-        parameters=parameters,
-        watched=watched,
+        started=STARTED,
+        fingerprint=FINGERPRINT | {"build_id": build_id},
+        changes={"rd-lines": "applied"},
+        parameters=parameters_of(8),
+        watched=(
+            Watched("root_domain", "", 128, 1, 0, (0,), FIELDS),
+            Watched("root_domain", "*rto_mask", 8, 1, 0, (0,), ()),
+        ),
         absent={"x": 1},
-        quanta=quanta,
+        quanta=tuple(Quantum(97 + 3 * number, 160, 1000, rows) for number, rows in enumerate(rows_of_quanta)),
+    )
+
+
+# Traces.
+
+AT = 0x10000
+TRACED = (
+    MappedField(0, 8, "left", ""),
+    MappedField(8, 8, "right", ""),
+    MappedField(16, 4, "one", ""),
+    MappedField(16, 2, "other", ""),
+    MappedField(24, 8, "quiet", ""),
+)
+"""one and other are a union, and a hole of four bytes follows."""
+
+ROUNDS = 50
+READER, WRITER = 0x100, 0x200
+ACCESSES = (f"0 load 10008 8 {READER:x}", f"0 load 10018 8 {READER:x}", f"1 store 10000 8 {WRITER:x}")
+"""One round: CPU 0 reads `right` and `quiet`, then CPU 1 writes `left`."""
+
+BESIDE = "0 load 10048 8"
+"""An access beside the object: on its line if lines have 128 bytes."""
+
+
+def observed(
+    place: Path,
+    accesses: Iterable[str] = (),
+    *,
+    line: int = 64,
+    size: int = 64,
+    tag: str = "root_domain",
+    fields: Sequence[MappedField] = TRACED,
+    at: Sequence[int] = (AT,),
+    everything: bool = False,
+) -> Observed:
+    """A guest with these accesses, else two with rounds of ACCESSES. Their tapes are in `place`, counts are missing.
+
+    Args:
+        size: of what is watched of each object.
+        at: where the objects lie.
+        everything: all memory is watched, so the objects got their names afterwards.
+    """
+    key, tapes = f"{tag}+0", [list(accesses)]
+    if not tapes[0]:
+        tapes = [[*ACCESSES * (ROUNDS + number), BESIDE] for number in (0, 1)]
+    guests = []
+    for number, entries in enumerate(tapes):
+        tape = place / f"{97 + 3 * number}.tape"
+        watches = [] if everything else [f"watch {each:x} {size} 1" for each in at]
+        tape.write_bytes(tape_of([*watches, *entries]))
+        instances = tuple(Instance(key, 0, each, size, 0 if everything else 1) for each in at)
+        guests.append(ObservedGuest(97 + 3 * number, ROUNDS + number, Raw(instances, {}, (), 0), tape))
+    known = KernelMap(
+        "aa",
+        {tag: MappedStructure(max(64, *(each.offset + each.size for each in fields)), tuple(fields))},
+        (Symbol(READER, 16, "reader"), Symbol(WRITER, 16, "writer")),
+        (),
+    )
+    return Observed(
+        tool=TOOL,
+        started=STARTED,
+        fingerprint=FINGERPRINT,
+        changes={"rd-lines": "absent"},
+        parameters=parameters_of(4, line=line, objects=("all",) if everything else ("root_domain",)),
+        known=known,
+        watches=(Watch(key, tag, "", 0, size, tag, per_cpu=True, address=16, hops=(0,), optional=everything),),
+        guests=tuple(guests),
     )

@@ -17,7 +17,6 @@ import pytest
 from schedlib import names
 from schedlib.c2c.memory_map import slab_types
 from schedlib.c2c.traffic_diff import load_metrics
-from schedlib.c2c.weighted import load_latencies
 from schedlib.console.known_races import explained
 from schedlib.dev.generated_mutants import EquivalentData, MutantData
 from schedlib.doctor import compilers
@@ -225,7 +224,6 @@ READERS: dict[str, Callable[[Path], object]] = {
     "gates/c2c.toml": load_metrics,
     "slab-types.toml": slab_types,
     "fixed-members.toml": fixed_members,
-    "latencies": load_latencies,
     "fleet": read_device,
     "generated-mutants.toml": lambda path: read_toml(path, MutantData),
     "equivalent-mutants.toml": lambda path: read_toml(path, EquivalentData),

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import campaigns
 import pytest
-import toy_trace
+import toy_results
 
-from schedlib.c2c.observed import TraceHead, keep_trace, traced
+from schedlib.c2c.trace import TraceHead, keep_trace, traced
 from schedlib.cache import LARGEST_TEXT, read_text
 from schedlib.console.expected import load_expected
 from schedlib.errors import SchedlineError, in_words
@@ -209,7 +209,7 @@ def _in_head(change: Callable[[dict[str, object]], None], plain: bytes) -> bytes
 )
 def test_a_trace(change: Callable[[dict[str, object]], None], said: str, tmp_path: Path) -> None:
     path = tmp_path / "toy.trace"
-    found = toy_trace.observed(tmp_path)
+    found = toy_results.observed(tmp_path)
     keep_trace(path, found, set())
     path.write_bytes(gzip.compress(_in_head(change, gzip.decompress(path.read_bytes()))))
     with pytest.raises(document.Refused, match=said):
