@@ -27,6 +27,7 @@ JOBS = ("check", "layout", "c2c", "suggest", "runs", "gate", "fleet", "export", 
 
 JOBS_USE = {
     ("check", "layout"): "a kernel's verdict on a layout rule is held against its object, and a mutant may break one",
+    ("c2c", "layout"): "one reader of debug information knows where fields lie",
     ("suggest", "c2c"): "the accesses of traces are played again, and a kernel with the suggestion is counted",
     ("suggest", "layout"): "the promises of contracts have to hold",
     ("runs", "layout"): "a placebo has to have the candidate's sizes",

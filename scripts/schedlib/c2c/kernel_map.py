@@ -8,19 +8,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.elf.elffile import ELFFile
 
-from schedlib.cache import read_json, write_json
+from schedlib.cache import cached
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Address, MappedField, MappedStructure
 from schedlib.formats.strict import Count, Strict, Word
 from schedlib.kernel.machine import build_id_of
+from schedlib.layout.debug_info import Dwarf
 
-VERSION = 1
+VERSION = 2
 """Version of the cached map. A map of another version is not used."""
 
 UNIT = "kernel/sched/fair.c"
@@ -61,12 +63,9 @@ class KernelMap:
 def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
     """The map of a vmlinux, from the cache if it has a map of this build-id.
 
-    Args:
-        kept: the directory of cached maps.
-        tags: structures to read, or variables whose type has no name.
+    `kept` is the directory of cached maps. `tags` are structures to read, or variables whose type has no name.
 
-    Raises:
-        SchedlineError: the file is no vmlinux, or was stripped.
+    Raises SchedlineError: the file is no vmlinux, or was stripped.
     """
     try:
         with vmlinux.open("rb") as file:
@@ -75,15 +74,16 @@ def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
             if not build_id:
                 next_step = "build it with --build-id, as the kernel's Makefile does"
                 raise SchedlineError("this vmlinux has no build-id", next_step)
-            place = kept / f"map-{build_id}.json"
-            found = read_json(place)
-            wanted = {"version": VERSION, "tags": sorted(tags)}
-            if found and {name: found.get(name) for name in wanted} == wanted:
-                return msgspec.convert(found, KernelMap)
-            functions, data = _symbols(elf)
-            if not functions or not data:
-                raise _stripped(vmlinux, "symbols")
-            read = KernelMap(build_id, structures_of(elf, vmlinux, UNIT, tags), functions, data)
+
+            def read() -> dict[str, Any]:
+                functions, data = _symbols(elf)
+                if not functions or not data:
+                    raise _stripped(vmlinux, "symbols")
+                unit = Units(elf, vmlinux).need(UNIT)
+                found: dict[str, Any] = msgspec.to_builtins(KernelMap(build_id, unit.structures(tags), functions, data))
+                return found
+
+            return msgspec.convert(cached(kept, ("map", VERSION, build_id, tags), read), KernelMap)
     except OSError as error:
         raise SchedlineError(f"{vmlinux}: {error.strerror}", "build the kernel again") from error
     except SchedlineError:
@@ -92,8 +92,6 @@ def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
         raise SchedlineError(
             f"{vmlinux} is no vmlinux, or a damaged one: {error!r}", "build the kernel again"
         ) from error
-    write_json(place, wanted | msgspec.to_builtins(read))
-    return read
 
 
 def _stripped(vmlinux: Path, what: str) -> SchedlineError:
@@ -117,143 +115,103 @@ def _symbols(elf: ELFFile) -> tuple[tuple[Symbol, ...], tuple[Symbol, ...]]:
     return functions, data
 
 
-def structures_of(elf: ELFFile, vmlinux: Path, unit: str, tags: frozenset[str]) -> dict[str, MappedStructure]:
-    """The structures of these names that a source file sees; SchedlineError if there is no such debug information."""
-    return _of_unit(_unit(elf, vmlinux, unit), tags)
+class Units:
+    """What the source files of a kernel have seen, by its debug information; SchedlineError if it has none."""
+
+    def __init__(self, elf: ELFFile, vmlinux: Path) -> None:
+        if elf.get_section_by_name(".debug_info") is None:
+            raise _stripped(vmlinux, "debug information")
+        self._vmlinux, self._info = vmlinux, elf.get_dwarf_info(relocate_dwarf_sections=False)
+        self._types = Dwarf(self._info)
+        self._seen: dict[str, SourceUnit] = {}
+        self._rest = self._info.iter_CUs()
+
+    def find(self, file: str) -> SourceUnit | None:
+        """A source file, by the end of its path; a kernel may lack it."""
+        found = next((unit for name, unit in self._seen.items() if name.endswith(file)), None)
+        while found is None and (unit := next(self._rest, None)):
+            name = unit.get_top_DIE().attributes.get("DW_AT_name")
+            if name is not None:
+                text = name.value.decode(errors="replace")
+                each = self._seen.setdefault(text, SourceUnit(unit, self._types))
+                found = each if text.endswith(file) else None
+        return found
+
+    def need(self, file: str) -> SourceUnit:
+        """The same; SchedlineError if the kernel lacks it."""
+        if found := self.find(file):
+            return found
+        raise SchedlineError(
+            f"{self._vmlinux} has no debug information of {file}", "build with configs/kernel/c2c.config"
+        )
 
 
-def structures_of_units(
-    elf: ELFFile, vmlinux: Path, wanted: Mapping[str, frozenset[str]]
-) -> dict[str, MappedStructure]:
-    """The structures of these names, by the source file that sees them; a kernel may lack some files.
+@dataclass(frozen=True)
+class SourceUnit:
+    """What one source file has seen."""
 
-    Raises:
-        SchedlineError: there is no debug information.
-    """
-    found: dict[str, MappedStructure] = {}
-    left = set(wanted)
-    for name, unit in _units(elf, vmlinux):
-        for each in [each for each in left if name.endswith(each)]:
-            found |= _of_unit(unit, wanted[each])
-            left.remove(each)
-    return found
+    unit: CompileUnit
+    types: Dwarf
 
+    def enumerators(self, names: frozenset[str]) -> dict[str, int]:
+        """The values of these enumerators."""
+        found: dict[str, int] = {}
+        for die in self.unit.iter_DIE_children(self.unit.get_top_DIE()):
+            if die.tag == "DW_TAG_enumeration_type":
+                for each in die.iter_children():
+                    if _name(each) in names:
+                        found[_name(each)] = int(each.attributes["DW_AT_const_value"].value)
+        return found
 
-def enumerators(elf: ELFFile, vmlinux: Path, unit: str, names: frozenset[str]) -> dict[str, int]:
-    """The values of these enumerators that a source file sees; SchedlineError as for structures_of()."""
-    found: dict[str, int] = {}
-    compiled = _unit(elf, vmlinux, unit)
-    for die in compiled.iter_DIE_children(compiled.get_top_DIE()):
-        if die.tag == "DW_TAG_enumeration_type":
-            for each in die.iter_children():
-                if _name(each) in names:
-                    found[_name(each)] = int(each.attributes["DW_AT_const_value"].value)
-    return found
+    def structures(self, tags: frozenset[str]) -> dict[str, MappedStructure]:
+        """The structures of these names, and of variables of these names whose type has none."""
+        found: dict[str, MappedStructure] = {}
+        for die in self.unit.iter_DIE_children(self.unit.get_top_DIE()):
+            name = _name(die)
+            if name not in tags or name in found or "DW_AT_declaration" in die.attributes:
+                continue
+            at = die if die.tag == "DW_TAG_structure_type" else None
+            if die.tag == "DW_TAG_variable" and "DW_AT_type" in die.attributes:
+                at = self._plain(die.get_DIE_from_attribute("DW_AT_type"))
+            if at is not None and self.types.kind(at).sort == "struct":
+                fields = sorted(self._fields(at, 0, ""), key=lambda field: field.offset)
+                found[name] = MappedStructure(self.types.kind(at).size, tuple(fields))
+        return found
 
+    def _plain(self, at: DIE) -> DIE:
+        """Strip typedefs and qualifiers from a type, but stop at a name in WHOLE."""
+        while (kind := self.types.kind(at)).sort in ("typedef", "const", "volatile") and kind.name not in WHOLE:
+            if kind.target is None:
+                break
+            at = kind.target
+        return at
 
-def _units(elf: ELFFile, vmlinux: Path) -> Iterator[tuple[str, CompileUnit]]:
-    if elf.get_section_by_name(".debug_info") is None:
-        raise _stripped(vmlinux, "debug information")
-    dwarf = elf.get_dwarf_info(relocate_dwarf_sections=False)
-    for unit in dwarf.iter_CUs():
-        name = unit.get_top_DIE().attributes.get("DW_AT_name")
-        if name is not None:
-            yield name.value.decode(errors="replace"), unit
-
-
-def _unit(elf: ELFFile, vmlinux: Path, wanted: str) -> CompileUnit:
-    for name, unit in _units(elf, vmlinux):
-        if name.endswith(wanted):
-            return unit
-    raise SchedlineError(f"{vmlinux} has no debug information of {wanted}", "build with configs/kernel/c2c.config")
-
-
-def _of_unit(unit: CompileUnit, tags: frozenset[str]) -> dict[str, MappedStructure]:
-    found: dict[str, MappedStructure] = {}
-    for die in unit.iter_DIE_children(unit.get_top_DIE()):
-        name = _name(die)
-        if name not in tags or name in found or "DW_AT_declaration" in die.attributes:
-            continue
-        kind = die if die.tag == "DW_TAG_structure_type" else None
-        if die.tag == "DW_TAG_variable" and "DW_AT_type" in die.attributes:
-            kind = _plain(_type(die))
-        if kind is not None and kind.tag == "DW_TAG_structure_type":
-            fields = sorted(_fields(kind, 0, ""), key=lambda field: field.offset)
-            found[name] = MappedStructure(_size(kind), tuple(fields))
-    return found
+    def _fields(self, at: DIE, start: int, path: str) -> Iterator[MappedField]:
+        """The fields of a type at the offset `start`; their names begin with `path`."""
+        at = self._plain(at)
+        kind = self.types.kind(at)
+        if kind.name not in WHOLE and kind.sort in ("struct", "union"):
+            for part in self.types.parts(at):
+                below = f"{path}.{part.name}" if path and part.name else path or part.name
+                first, last = part.bit // 8, (part.bit + part.bits - 1) // 8
+                if part.bits:
+                    yield MappedField(start + first, last - first + 1, below, "")
+                else:
+                    yield from self._fields(part.type, start + first, below)
+            return
+        if kind.sort == "array" and kind.count <= _MOST_ELEMENTS:
+            element = self.types.kind(self._plain(kind.target))
+            if element.sort in ("struct", "pointer", "union"):
+                for index in range(kind.count):
+                    yield from self._fields(kind.target, start + index * element.size, f"{path}[{index}]")
+                return
+        pointee = ""
+        if kind.sort == "pointer":
+            pointee = self.types.kind(self._plain(kind.target)).name if kind.target else "void"
+        if kind.size:
+            yield MappedField(start, kind.size, path, pointee)
 
 
 def _name(die: DIE) -> str:
     name = die.attributes.get("DW_AT_name")
     return name.value.decode(errors="replace") if name is not None else ""
-
-
-def _type(die: DIE) -> DIE:
-    return die.get_DIE_from_attribute("DW_AT_type")
-
-
-def _plain(die: DIE) -> DIE:
-    """Strip typedefs and qualifiers from a type, but stop at a name in WHOLE."""
-    while die.tag in ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type") and _name(die) not in WHOLE:
-        if "DW_AT_type" not in die.attributes:
-            break
-        die = _type(die)
-    return die
-
-
-def _size(die: DIE) -> int:
-    """The size of a type in bytes; 0 if it has none, such as a flexible array."""
-    if "DW_AT_byte_size" in die.attributes:
-        return int(die.attributes["DW_AT_byte_size"].value)
-    if "DW_AT_type" not in die.attributes:
-        return 0
-    number = _elements(die) if die.tag == "DW_TAG_array_type" else 1
-    return number * _size(_type(die))
-
-
-def _elements(array: DIE) -> int:
-    number = 1
-    for child in array.iter_children():
-        if child.tag == "DW_TAG_subrange_type":
-            bounds = child.attributes
-            if "DW_AT_count" in bounds:
-                number *= int(bounds["DW_AT_count"].value)
-            else:
-                number *= int(bounds["DW_AT_upper_bound"].value) + 1 if "DW_AT_upper_bound" in bounds else 0
-    return number
-
-
-def _fields(die: DIE, start: int, path: str) -> Iterator[MappedField]:
-    """The fields of a type at the offset `start`; their names begin with `path`."""
-    kind = _plain(die)
-    if _name(kind) not in WHOLE and kind.tag in ("DW_TAG_structure_type", "DW_TAG_union_type"):
-        for member in kind.iter_children():
-            if member.tag == "DW_TAG_member":
-                yield from _member(member, start, path)
-        return
-    if kind.tag == "DW_TAG_array_type":
-        element = _plain(_type(kind))
-        number = _elements(kind)
-        if number <= _MOST_ELEMENTS and (
-            element.tag in ("DW_TAG_structure_type", "DW_TAG_pointer_type", "DW_TAG_union_type")
-        ):
-            for index in range(number):
-                yield from _fields(element, start + index * _size(element), f"{path}[{index}]")
-            return
-    pointee = ""
-    if kind.tag == "DW_TAG_pointer_type":
-        pointee = _name(_plain(_type(kind))) if "DW_AT_type" in kind.attributes else "void"
-    if size := _size(kind):
-        yield MappedField(start, size, path, pointee)
-
-
-def _member(member: DIE, start: int, path: str) -> Iterator[MappedField]:
-    name = _name(member)
-    below = f"{path}.{name}" if path and name else path or name
-    bits = member.attributes.get("DW_AT_data_bit_offset")
-    if bits is not None:
-        first, last = bits.value, bits.value + member.attributes["DW_AT_bit_size"].value - 1
-        yield MappedField(start + first // 8, last // 8 - first // 8 + 1, below, "")
-        return
-    place = member.attributes.get("DW_AT_data_member_location")
-    yield from _fields(_type(member), start + (place.value if place is not None else 0), below)

@@ -9,21 +9,22 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from elftools.elf.elffile import ELFFile
 
-from schedlib.c2c.kernel_map import KernelMap, Symbol, enumerators, structures_of, structures_of_units
+from schedlib.c2c.kernel_map import KernelMap, Symbol, Units
 from schedlib.c2c.objects import UNNAMED, Instance, Watch
 from schedlib.c2c.observed import PAGE, MemoryPage, Raw
-from schedlib.cache import read_json, write_json
+from schedlib.cache import cached
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedStructure
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict
 from schedlib.paths import CONFIGS
 
-VERSION = 4
+VERSION = 5
 
 _SLABS, _TASKS = "mm/slub.c", "kernel/fork.c"
 """The units that know slabs, and many of the structures that have slabs of their own."""
@@ -123,28 +124,34 @@ def slab_types(path: Path = CONFIGS / "slab-types.toml") -> SlabTypes:
 def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
     """The map of a vmlinux, from the cache if it is there; SchedlineError if its slabs or pages are of another kind."""
     types_of = slab_types()
-    place = kept / f"memory-{known.build_id}.json"
-    units = {each.structure: each.unit for each in types_of.cache.values()}
-    tags = sorted({"page", *units})
-    wanted = {"version": VERSION, "tags": tags, "units": units, "array_tags": sorted(types_of.array)}
-    found = read_json(place)
-    if found and {name: found.get(name) for name in wanted} == wanted:
-        return msgspec.convert(found, MemoryMap)
-    by_unit: dict[str, frozenset[str]] = {_TASKS: frozenset({"page"})}
+
+    def read() -> dict[str, Any]:
+        found: dict[str, Any] = msgspec.to_builtins(_read(vmlinux, types_of, known))
+        return found
+
+    return msgspec.convert(cached(kept, ("memory", VERSION, known.build_id, types_of), read), MemoryMap)
+
+
+def _read(vmlinux: Path, types_of: SlabTypes, known: KernelMap) -> MemoryMap:
+    tags: dict[str, frozenset[str]] = {_TASKS: frozenset({"page"})}
     for each in types_of.cache.values():
-        by_unit[each.unit] = by_unit.get(each.unit, frozenset()) | {each.structure}
+        tags[each.unit] = tags.get(each.unit, frozenset()) | {each.structure}
     with vmlinux.open("rb") as file:
         elf = ELFFile(file)
-        section = elf.get_section_by_name(_PER_CPU)
-        slabs = structures_of(elf, vmlinux, _SLABS, frozenset({"page", "slab", "kmem_cache", "codetag"}))
-        types = enumerators(elf, vmlinux, _SLABS, frozenset(_TYPES))
-        structures = structures_of_units(elf, vmlinux, by_unit)
+        section, units = elf.get_section_by_name(_PER_CPU), Units(elf, vmlinux)
+        slub = units.need(_SLABS)
+        slabs = slub.structures(frozenset({"page", "slab", "kmem_cache", "codetag"}))
+        types = slub.enumerators(frozenset(_TYPES))
+        structures: dict[str, MappedStructure] = {}
+        for name, wanted in tags.items():
+            if unit := units.find(name):
+                structures |= unit.structures(wanted)
         arrays = {}
         for tag, array in types_of.array.items():
             pointer, number = _pointer(elf, known, array.pointer), known.symbol(array.last)
             if pointer and (number or not array.last):
                 arrays[tag] = pointer, number.address if number else 0
-                structures |= structures_of(elf, vmlinux, array.unit, frozenset({tag}))
+                structures |= units.need(array.unit).structures(frozenset({tag}))
     offsets, callers = _offsets(slabs, _OFFSETS), _offsets(slabs, _CALLERS)
     if _CALLERS[0] not in callers or _CALLERS[1] not in callers or _offsets(slabs, [_CGROUPS]):
         callers = {}
@@ -156,7 +163,7 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
             "name the objects: schedline c2c --objects rq,root_domain",
         )
     start, size = int(section["sh_addr"]), int(section["sh_size"])
-    read = MemoryMap(
+    return MemoryMap(
         tuple(offsets.values()),
         tuple(types[name] for name in _TYPES),
         slabs["page"].size,
@@ -167,8 +174,6 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
         tuple(callers.values()),
         bases_of(known, vmlinux.with_name(".config"), slabs["page"].size),
     )
-    write_json(place, wanted | msgspec.to_builtins(read))
-    return read
 
 
 def _offsets(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from schedlib.c2c.kernel_map import KernelMap, Symbol, structures_of_units
+from schedlib.c2c.kernel_map import KernelMap, Symbol, Units
 from schedlib.c2c.memory_map import MemoryMap, MemoryNames, bases_of, named, plan_lines, slab_types
 from schedlib.c2c.objects import Resolver
 from schedlib.c2c.observed import MemoryPage, Raw, Record, parse_raw
@@ -221,13 +221,14 @@ def test_a_structure_is_read_from_the_file_that_uses_it(tmp_path: Path) -> None:
         (tmp_path / folder / "toy.c").write_text(f"struct {tag} {{ int seals; long inode; }} {folder};\n")
     argv = ["gcc", "-g", "-nostdlib", "-shared", "-fPIC", "-o", "toy.so", "mm/toy.c", "net/toy.c"]
     subprocess.run(argv, cwd=tmp_path, check=True)
-    wanted = {unit: frozenset({"shmem_inode_info", "sockfs_inode"}) for unit in ("mm/toy.c", "net/toy.c", "fs/toy.c")}
+    tags = frozenset({"shmem_inode_info", "sockfs_inode"})
     with (tmp_path / "toy.so").open("rb") as file:
-        elf = ELFFile(file)
-        found = structures_of_units(elf, tmp_path, wanted)
-        only = structures_of_units(elf, tmp_path, {"mm/toy.c": wanted["mm/toy.c"]})
-    assert {tag: each.size for tag, each in found.items()} == {"shmem_inode_info": 16, "sockfs_inode": 16}
-    assert only.keys() == {"shmem_inode_info"}
+        units = Units(ELFFile(file), tmp_path)
+        found = {
+            name: (unit := units.find(name)) and unit.structures(tags).keys()
+            for name in ("net/toy.c", "fs/toy.c", "mm/toy.c")
+        }
+    assert found == {"net/toy.c": {"sockfs_inode"}, "fs/toy.c": None, "mm/toy.c": {"shmem_inode_info"}}
 
 
 def test_every_structure_of_a_slab_has_a_file_that_uses_it() -> None:

@@ -45,6 +45,12 @@ def test_fields_of_a_structure(known: KernelMap) -> None:
     assert known.structures["root_domain"].find("cpupri.pri_to_cpu[2].mask") is not None
 
 
+def test_bits_have_the_bytes_that_they_are_in(known: KernelMap) -> None:
+    """DWARF 4 gives the word of a bit field, which others may use, too."""
+    fields = [(field.offset, field.size, field.path) for field in known.structures["sched_domain_shared"].fields]
+    assert fields == [(0, 4, "nr_busy_cpus"), (4, 1, "has_idle_cores"), (5, 1, "is_set"), (6, 2, "nr_idle_scan")]
+
+
 def test_a_variable_of_a_type_without_name(known: KernelMap) -> None:
     assert [field.path for field in known.structures["nohz"].fields] == ["idle_cpus_mask", "nr_cpus"]
 
@@ -52,7 +58,7 @@ def test_a_variable_of_a_type_without_name(known: KernelMap) -> None:
 def test_the_map_is_kept_by_build_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = toy_kernel.build(tmp_path)
     first = kernel_map(program, tmp_path / "kept", TAGS)
-    monkeypatch.setattr("schedlib.c2c.kernel_map.structures_of", None)
+    monkeypatch.setattr("schedlib.c2c.kernel_map.Units", None)
     assert kernel_map(program, tmp_path / "kept", TAGS) == first
     with pytest.raises(SchedlineError):
         kernel_map(program, tmp_path / "kept", TAGS | {"other"})
@@ -63,7 +69,7 @@ def test_a_stripped_vmlinux_is_refused(tmp_path: Path, flags: tuple[str, ...], s
     program = toy_kernel.build(tmp_path, *flags)
     with pytest.raises(SchedlineError, match=said):
         kernel_map(program, tmp_path, TAGS)
-    assert not list(tmp_path.glob("map-*"))
+    assert not list(tmp_path.glob("*.json"))
 
 
 def test_what_is_no_vmlinux_is_refused(tmp_path: Path) -> None:

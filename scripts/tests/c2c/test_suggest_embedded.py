@@ -13,7 +13,7 @@ from elftools.elf.elffile import ELFFile
 from msgspec import structs
 from replayed import Replay, compile_replay
 
-from schedlib.c2c.kernel_map import structures_of
+from schedlib.c2c.kernel_map import Units
 from schedlib.c2c.moved_layout import StructureLayout
 from schedlib.c2c.objects import Watch
 from schedlib.c2c.observed import Observed
@@ -140,7 +140,7 @@ def built(place: Path, more: str) -> Path:
 
 def mapped(binary: Path) -> dict[str, MappedStructure]:
     with binary.open("rb") as file:
-        return structures_of(ELFFile(file), binary, "toy.c", frozenset({"inode", "shell", "array"}))
+        return Units(ELFFile(file), binary).need("toy.c").structures(frozenset({"inode", "shell", "array"}))
 
 
 def test_it_is_found_at_any_depth_and_in_arrays(tmp_path: Path) -> None:

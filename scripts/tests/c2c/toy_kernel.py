@@ -36,7 +36,7 @@ struct root_domain {
 struct sched_domain { struct sched_domain *parent; struct sched_group *groups; };
 struct sched_group_capacity { int capacity; };
 struct sched_group { struct sched_group *next; struct sched_group_capacity *sgc; };
-struct sched_domain_shared { atomic_t nr_busy_cpus; };
+struct sched_domain_shared { atomic_t nr_busy_cpus; char has_idle_cores; unsigned is_set:1; short nr_idle_scan; };
 struct rq { unsigned int nr_running; struct root_domain *rd; struct sched_domain *sd; };
 struct rq runqueues = { 1 };
 struct root_domain def_root_domain = { .first = 1 };
