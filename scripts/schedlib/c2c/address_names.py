@@ -185,24 +185,15 @@ class AddressNames:
         return Raw((), {}, (), 0, pages, found.areas, found.offsets, arrays=arrays)
 
 
-def names_of(
-    vmlinux: Path, cache: Path, found: ObjectMap | None, build_id: str, line: int
-) -> tuple[KernelMap, AddressNames]:
-    """The kernel in a vmlinux, and the names of its addresses.
-
-    Args:
-        build_id: of the kernel that was measured, as perf or the user says; empty if not known.
-
-    Raises:
-        SchedlineError: it is the vmlinux of another kernel, or no vmlinux.
-    """
+def names_of(vmlinux: Path, cache: Path, found: ObjectMap | None, line: int) -> tuple[KernelMap, AddressNames]:
+    """The kernel in a vmlinux, and the names of its addresses; SchedlineError if it is not the kernel of the map."""
     known = kernel_map(vmlinux, cache / "c2c", TAGS)
-    for whose, other in (("the object map", found.build_id if found else ""), ("--build-id", build_id)):
-        if other and not (known.build_id.startswith(other) or other.startswith(known.build_id)):
-            raise SchedlineError(
-                f"{vmlinux} is another kernel: its build-id is {known.build_id[:16]}, that of {whose} {other[:16]}",
-                "give the vmlinux of the kernel that ran: perf buildid-list -i perf.data | grep kernel",
-            )
+    if found and found.build_id != known.build_id:
+        raise SchedlineError(
+            f"{vmlinux} is another kernel: its build-id is {known.build_id[:16]}, that of the object map "
+            f"{found.build_id[:16]}",
+            "give the vmlinux of the kernel that ran: perf buildid-list -i perf.data | grep kernel",
+        )
     memory = memory_map_if_known(vmlinux, cache / "c2c", known) if found else None
     return known, AddressNames(known, memory, found, line)
 

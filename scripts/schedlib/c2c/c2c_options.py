@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -80,7 +79,6 @@ class ObjectKind:
         tag: its structure, or the variable's name where the type has none.
         hops: pointers to follow from the variable, each as (structure, pointer in it); an empty structure means that
             the variable itself is the pointer.
-        part: the only member of its structure to watch; empty for the whole structure.
         masks: also watch the memory behind its pointers: off-stack masks, and arrays of one element for each CPU.
     """
 
@@ -88,7 +86,6 @@ class ObjectKind:
     tag: str
     per_cpu: bool = True
     hops: tuple[tuple[str, str], ...] = ()
-    part: str = ""
     masks: bool = False
 
 
@@ -98,8 +95,6 @@ _SD = (("rq", "sd"),)
 KINDS = {
     "rq": ObjectKind("runqueues", "rq"),
     "root_domain": ObjectKind("runqueues", "root_domain", hops=_RD, masks=True),
-    "cpupri": ObjectKind("runqueues", "root_domain", hops=_RD, part="cpupri", masks=True),
-    "cpudl": ObjectKind("runqueues", "root_domain", hops=_RD, part="cpudl", masks=True),
     "def_root_domain": ObjectKind("def_root_domain", "root_domain", per_cpu=False),
     "nohz": ObjectKind("nohz", "nohz", per_cpu=False, masks=True),
     "sched_domain": ObjectKind("runqueues", "sched_domain", hops=_SD),
@@ -121,11 +116,6 @@ TAGS = frozenset(
     {kind.tag for kind in KINDS.values()} | {"cpudl_item", "cpupri_leaf", "cpupri_place", "sbm", "sbm_leaf"}
 )
 """The structures whose fields are needed."""
-
-
-def owner_of(name: str) -> str:
-    """The object to which belongs what --objects NAME watches: a part belongs to its structure."""
-    return KINDS[name].tag if KINDS[name].part else name
 
 
 @dataclass(frozen=True)
@@ -152,16 +142,10 @@ class OwnProgram:
         return " ".join([self.file.name, *self.arguments]) + mark
 
 
-def _whole(least: int, most: int, what: str) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not text.isdecimal() or len(text) > 9 or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
-        return int(text)
-
-    return read
-
-
-_number = _whole(1, 10**9, "a number above 0")
+def _number(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9 or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 999999999")
+    return int(text)
 
 
 def _cpus(text: str) -> int:
@@ -183,12 +167,6 @@ def _file(text: str) -> Path:
     if not path.is_file():
         raise argparse.ArgumentTypeError(f"{text} is no file")
     return path
-
-
-def _build_id(text: str) -> str:
-    if len(text) < 6 or len(text) > 64 or set(text) - set("0123456789abcdef"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a build-id: 6 to 64 of the digits 0 to 9 and a to f")
-    return text
 
 
 def _tag(text: str) -> str:
@@ -333,16 +311,11 @@ class C2cDiffOptions:
 class C2cImportOptions:
     """Samples of a real machine to read."""
 
-    files: tuple[Path, ...] = option(
-        "FILE", "texts that perf has printed, all of one kind", existing_path, default=(), nargs="+"
-    )
+    files: tuple[Path, ...] = option("FILE", "texts that perf script has printed", existing_path, default=(), nargs="+")
     vmlinux: Path = option(
         "--vmlinux FILE", "the kernel that ran, with debug information", existing_path, required=True
     )
     map: Path | None = option("--map FILE", "where its objects lay (c2c-objects-1)", existing_path)
-    build_id: str | None = option(
-        "--build-id HEX", "of the kernel that ran, as perf buildid-list prints it; a map has it", _build_id
-    )
     line: int = option("--line", "bytes of a cache line (64)", int, choices=LINES, default=LINES[0])
     out: Path | None = option("--out DIR", "directory for the results", new_path)
     json: Path | None = option("--json FILE", "write the result here too (c2c-measured-1)", new_path)
@@ -400,7 +373,7 @@ class SuggestOptions:
     bytes: int | None = option(
         "--bytes N",
         "the largest size that it may have (default: today's, rounded up to whole lines)",
-        _whole(1, (1 << 24) - 1, "a size in bytes, below 16 MB"),
+        _number,
     )
     measure: bool = option(
         "--no-measure", "do not build and run a kernel with the suggestion", default=True, action="store_false"

@@ -189,22 +189,18 @@ def _add_import(verbs: Verbs) -> None:
     add_verb(
         verbs,
         "import",
-        "what perf c2c, perf mem and perf script have sampled, by object and field",
+        "what perf has sampled on a machine, by object and field",
         first=[
             "schedline c2c import samples.txt --vmlinux build/vmlinux --map objects.json --out measured",
-            "schedline c2c import report.txt --vmlinux build/vmlinux   perf c2c report --stdio",
+            "schedline c2c import samples.txt --vmlinux build/vmlinux   without a map only variables have names",
         ],
         text="""
-        Reads a text of perf: that of perf script with data addresses and data sources, or perf c2c report --stdio. Each
-        sample is named by the field that lies at its address. Intel's load latency, AMD's IBS and Arm's SPE are read
-        alike.
+        Reads the text of perf script with data addresses and data sources. Each sample is named by the field that lies
+        at its address. Intel's load latency, AMD's IBS and Arm's SPE are read alike.
 
         Samples stay samples: each share has its interval. What has no field is in a row of its own, with its share and
         the reason. The vmlinux has to be that of the kernel that ran. The map says where allocated objects and per-CPU
-        variables lay; docs/c2c.md describes it. Without one, only variables of vmlinux have names.""",
-        examples=[
-            "schedline c2c import samples.txt --vmlinux build/vmlinux --build-id 8d0f3a --json measured.json",
-        ],
+        variables lay; schedline c2c record makes it.""",
         operands="FILE",
         options=C2cImportOptions,
         job="c2c.samples_job.import_samples",

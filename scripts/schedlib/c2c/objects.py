@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-from schedlib.c2c.c2c_options import KINDS, ObjectKind, owner_of
+from schedlib.c2c.c2c_options import KINDS, ObjectKind
 from schedlib.c2c.kernel_map import KernelMap, Symbol
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Address, MappedField, MappedStructure, Place, Watched
@@ -86,26 +86,16 @@ def _watches_of(known: KernelMap, name: str, kind: ObjectKind, cpus: int) -> Ite
     hops = [_field_of(known, name, tag, path).offset if tag else 0 for tag, path in kind.hops]
     # The first offset is added to the variable's address, the others to the value of a pointer.
     start, rest = (address + hops[0], [*hops[1:], 0]) if hops else (address, [])
-    owner, first, size = owner_of(name), 0, structure.size
-    if kind.part:
-        inside = [entry for entry in structure.fields if entry.path.startswith(f"{kind.part}.")]
-        if not inside:
-            raise _missing(name, f"{kind.part} in {kind.tag}")
-        first = inside[0].offset
-        size = max(entry.offset + entry.size for entry in inside) - first
 
     def steps(offset: int, *behind: int) -> tuple[int, ...]:
         return (*rest[:-1], rest[-1] + offset, *behind) if rest else behind
 
-    place = start + (0 if rest else first)
-    yield Watch(f"{owner}+{first}", owner, "", first, size, kind.tag, kind.per_cpu, place, steps(first), optional=False)
+    yield Watch(f"{name}+0", name, "", 0, structure.size, kind.tag, kind.per_cpu, start, steps(0), optional=False)
     for entry in structure.fields if kind.masks else ():
-        if not first <= entry.offset < first + size:
-            continue
         path, place = f"*{entry.path}", start + (0 if rest else entry.offset)
         if length := _behind(known, entry, cpus):
             tag, behind = entry.pointee if entry.pointee in known.structures else "", steps(entry.offset, 0)
-            yield Watch(f"{owner}{path}", owner, path, 0, length, tag, kind.per_cpu, place, behind, optional=False)
+            yield Watch(f"{name}{path}", name, path, 0, length, tag, kind.per_cpu, place, behind, optional=False)
         leaves: list[tuple[str, str, int]] = []
         if entry.path.endswith("cpupri.leaves"):
             # cpupri-split: an array of pointers. One is set for each group of CPUs, the others are null.
@@ -114,7 +104,7 @@ def _watches_of(known: KernelMap, name: str, kind: ObjectKind, cpus: int) -> Ite
             leaves = [("sbm_leaf", f"{path}.leaves[{number}]", 1 + number) for number in range(min(cpus, _SBM_LEAVES))]
         for tag, leaf, number in leaves:
             length, behind = known.structures[tag].size, steps(entry.offset, _POINTER * number, 0)
-            yield Watch(f"{owner}{leaf}", owner, leaf, 0, length, tag, kind.per_cpu, start, behind, optional=True)
+            yield Watch(f"{name}{leaf}", name, leaf, 0, length, tag, kind.per_cpu, start, behind, optional=True)
 
 
 def _behind(known: KernelMap, entry: MappedField, cpus: int) -> int:

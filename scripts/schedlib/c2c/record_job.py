@@ -120,7 +120,6 @@ def record(options: C2cRecordOptions) -> Verdict:
             files=(options.out / SAMPLES_FILE,),
             vmlinux=options.vmlinux,
             map=options.out / MAP_FILE,
-            build_id=running_build_id(),
             line=64,
             out=options.out,
             json=None,

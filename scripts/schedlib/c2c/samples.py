@@ -28,8 +28,6 @@ MEASURED_FILE = "measured.json"
 SampleKind = Literal["load", "store", "rmw"]
 """A load of a locked instruction is an rmw."""
 
-SourceKind = Literal["perf script", "perf c2c report"]
-
 Metric = Literal["taken", "samples"]
 """What is shared out: samples of lines taken from another CPU's cache, or, if the source does not tell these, all."""
 
@@ -116,10 +114,10 @@ class SampleSource(Strict, frozen=True):
         events: the sampled events.
         machine: what the source says of the CPU and the kernel; empty if nothing.
         repeated: samples that were left out because they tell of the same access as another one (Arm SPE).
-        approximate: whether numbers of samples were computed from rounded percentages.
+        approximate: whether numbers of samples were computed from rounded percentages, as in earlier versions.
     """
 
-    kind: SourceKind
+    kind: Word
     files: Annotated[tuple[Word, ...], Meta(min_length=1)]
     events: tuple[str, ...]
     machine: str

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec.structs import asdict
 
 from schedlib import TOOL
-from schedlib.c2c.address_names import AddressNames, names_of, read_objects, slide_of
+from schedlib.c2c.address_names import names_of, read_objects, slide_of
 from schedlib.c2c.c2c_options import C2cImportOptions
-from schedlib.c2c.perf_reports import TITLES, PerfReport, read_c2c_report
-from schedlib.c2c.perf_script import COMMAND, Key, ScriptSums, instructions, is_script, read_script
+from schedlib.c2c.perf_script import COMMAND, ScriptSums, instructions, is_script, read_script
 from schedlib.c2c.samples import (
     MEASURED_FILE,
     NOTHING,
@@ -23,13 +22,12 @@ from schedlib.c2c.samples import (
     SampledField,
     SampledRow,
     SampleSource,
-    SourceKind,
     Unresolved,
     effective,
     wilson,
 )
 from schedlib.c2c.traffic_table import field_name, grid
-from schedlib.cache import cache_dir, read_regular, results_directory, write_atomic
+from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.progress import printable, say, step
@@ -43,7 +41,6 @@ METRICS = {
 
 
 _TEXT = "measured.txt"
-_LARGEST_REPORT = 1 << 28
 
 
 def measured_text(result: MeasuredDocument) -> str:
@@ -62,8 +59,6 @@ def _lines(result: MeasuredDocument) -> Iterator[str]:
     yield f"{whole}; of user memory: {result.user.samples}"
     if source.repeated:
         yield f"left out: {source.repeated} samples that repeat others"
-    if source.approximate:
-        yield "numbers of samples were computed from rounded percentages"
     yield f"shares: of {METRICS[result.metric]}; with intervals of 95 %"
     yield ""
     rows: list[tuple[str, ...]] = [("field", "share", "from", "to", "samples", "taken", "remote", "cycles each")]
@@ -98,33 +93,17 @@ def _numbers(sampled: Sampled) -> tuple[str, ...]:
 def import_samples(options: C2cImportOptions) -> Verdict:
     """Read the files and write the result; SchedlineError if a file is no text of perf, or the vmlinux is wrong."""
     found = read_objects(options.map) if options.map else None
-    kinds = {path: _kind(path) for path in options.files}
-    kind = kinds[options.files[0]]
-    other = next((path for path in options.files if kinds[path] != kind), None)
-    if other:
-        raise SchedlineError(
-            f"{other} is the text of {kinds[other]}, and the first file that of {kind}", "import one kind"
-        )
-    reports = {} if kind == "perf script" else {path: _report(path) for path in options.files}
+    for path in options.files:
+        _refuse_other(path)
     with step("reading symbols and types"):
-        known, names = names_of(options.vmlinux, cache_dir(), found, options.build_id or "", options.line)
+        known, names = names_of(options.vmlinux, cache_dir(), found, options.line)
     if found is None:
-        seen = [(each.code, each.function) for report in reports.values() for each in report.accesses if each.code]
-        seen += [each for path in options.files if path not in reports for each in instructions(path)]
-        names.moved(slide_of(known, seen))
+        names.moved(slide_of(known, (each for path in options.files for each in instructions(path))))
     sums = ScriptSums()
     for path in options.files:
         with step(f"reading {path.name}"):
-            sums.add(_of_report(reports[path], names) if path in reports else read_script(path, names))
-    source = SampleSource(
-        kind,
-        tuple(path.name for path in options.files),
-        tuple(sorted(sums.events)),
-        _machine(options.files[0]),
-        sums.repeated,
-        approximate=bool(reports),
-    )
-    result = measured_of(sums, source, known.build_id, options.line)
+            sums.add(read_script(path, names))
+    result = measured_of(sums, options.files, known.build_id, options.line)
     out = results_directory(cache_dir(), options.out)
     for place in (options.json, out / MEASURED_FILE):
         if place:
@@ -136,55 +115,15 @@ def import_samples(options: C2cImportOptions) -> Verdict:
     return Verdict.PASS
 
 
-def _kind(path: Path) -> SourceKind:
+def _refuse_other(path: Path) -> None:
+    """SchedlineError if a file is not the text of perf script."""
     if not path.is_file():
         raise SchedlineError(f"{path} is no file", "name the text that perf has printed")
-    if is_script(path):
-        return "perf script"
-    text = _text(path)
-    if any(title in text for title in TITLES):
-        return "perf c2c report"
-    if text.startswith("PERFILE2"):
-        raise SchedlineError(f"{path} is perf's data, not a text", f"{COMMAND} -i {path} > samples.txt")
-    raise SchedlineError(
-        f"{path} is no text of perf with data addresses: it has neither data sources nor a known list",
-        f"{COMMAND} > samples.txt; or perf c2c report --stdio > report.txt",
-    )
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_regular(path, _LARGEST_REPORT).decode(errors="replace")
-    except OSError as error:
-        raise SchedlineError(f"{path} cannot be read: {error.strerror}", f"ls -l {path}") from error
-
-
-def _report(path: Path) -> PerfReport:
-    try:
-        return read_c2c_report(_text(path))
-    except ValueError as error:
-        raise SchedlineError(f"{path} is damaged: {error}", "make it again") from error
-
-
-def _of_report(report: PerfReport, names: AddressNames) -> ScriptSums:
-    sums = ScriptSums(events=set(report.events))
-    for access in report.accesses:
-        sampled = access.sampled
-        if not access.address:
-            sums.fail("the sample has no address", sampled)
-            continue
-        if access.address < 1 << 63:
-            sums.user += sampled
-            continue
-        sums.squares += sampled.samples
-        sums.taken_squares += sampled.taken
-        place = names(access.address)
-        if isinstance(place, str):
-            sums.fail(place, sampled)
-        else:
-            key: Key = (place, access.kind, access.function)
-            sums.rows[key] = sums.rows.get(key, NOTHING) + sampled
-    return sums
+    if not is_script(path):
+        with path.open("rb") as file:
+            is_data = file.read(8) == b"PERFILE2"
+        what = "perf's data, not a text" if is_data else "no text of perf script with addresses and data sources"
+        raise SchedlineError(f"{path} is {what}", f"{COMMAND}{f' -i {path}' if is_data else ''} > samples.txt")
 
 
 def _machine(path: Path) -> str:
@@ -196,8 +135,10 @@ def _machine(path: Path) -> str:
     return printable(", ".join(line.partition(":")[2].strip() for line in lines))
 
 
-def measured_of(sums: ScriptSums, source: SampleSource, build_id: str, line: int) -> MeasuredDocument:
+def measured_of(sums: ScriptSums, files: Sequence[Path], build_id: str, line: int) -> MeasuredDocument:
     """The result of an import."""
+    names, events = tuple(path.name for path in files), tuple(sorted(sums.events))
+    source = SampleSource("perf script", names, events, _machine(files[0]), sums.repeated, approximate=False)
     metric: Metric = "taken" if any(each.taken for each in _all(sums)) else "samples"
     kernel = sum(_all(sums), NOTHING)
     whole = kernel.amount(metric)

@@ -15,12 +15,12 @@ from schedlib.c2c.address_names import MAP_FILE, AddressNames, read_objects
 from schedlib.c2c.kernel_map import Symbol
 from schedlib.c2c.observed import Record, result_of
 from schedlib.c2c.perf_script import Key, ScriptSums, read_script
-from schedlib.c2c.samples import MeasuredDocument, Sampled, SampleSource, brief, compare, emulated_amounts
+from schedlib.c2c.samples import MeasuredDocument, Sampled, brief, compare, emulated_amounts
 from schedlib.c2c.samples_job import measured_of
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure, Place
 
-SOURCE = SampleSource("perf script", ("samples.txt",), ("cpu/mem-loads,ldlat=30/P",), "", 0, False)
+FILE = Path(__file__).parent / "perf/samples.txt"
 
 
 def measured(*, owner: str = "root_domain", **taken: int) -> MeasuredDocument:
@@ -30,7 +30,7 @@ def measured(*, owner: str = "root_domain", **taken: int) -> MeasuredDocument:
         key: Key = (Place(owner, "", number, 64 * number, path, neighbour=False), "load", "reader")
         sums.rows[key] = Sampled(count, 1000 * count, count, 1000 * count, 0, 0)
     sums.taken_squares = sums.squares = 1e6 * sum(taken.values())
-    return measured_of(sums, SOURCE, "aa", 64)
+    return measured_of(sums, [FILE], "aa", 64)
 
 
 EMULATED = toy_results.result(
@@ -109,7 +109,7 @@ def import_again(tmp_path: Path, records: tuple[Record, ...], period: int) -> tu
     known = replace(observed.known, structures=structures, data=(Symbol(0, 64, "runqueues"),))
     names = AddressNames(known, None, read_objects(tmp_path / MAP_FILE), 64)
     sums = read_script(tmp_path / TEXT_FILE, names)
-    return measured_of(sums, SOURCE, "aa", 64), emulated_amounts(result_of(observed), "taken")[0]
+    return measured_of(sums, [FILE], "aa", 64), emulated_amounts(result_of(observed), "taken")[0]
 
 
 def distance(found: MeasuredDocument, counts: dict[str, int], period: int) -> float:

@@ -20,9 +20,8 @@ from schedlib.c2c.kernel_map import KernelMap, Symbol
 from schedlib.c2c.memory_map import MemoryMap
 from schedlib.c2c.objects import Instance
 from schedlib.c2c.observed import MemoryPage
-from schedlib.c2c.perf_reports import number, percent, read_c2c_report
 from schedlib.c2c.perf_script import ScriptReader, ScriptSums, data_source, instructions, read_script
-from schedlib.c2c.samples import NOTHING, SampleSource, effective, ranks, spearman, wilson
+from schedlib.c2c.samples import NOTHING, effective, ranks, spearman, wilson
 from schedlib.c2c.samples_job import measured_of, measured_text
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
@@ -248,67 +247,6 @@ def test_instructions_say_where_the_kernel_lay() -> None:
     assert instructions(PERF / "samples.txt")[:4] == [(TEXT + 0x104, "reader")] * 3 + [(TEXT + 0x204, "writer")]
 
 
-# Reports.
-
-
-def test_c2c_report_of_an_old_perf_with_call_chains() -> None:
-    found = read_c2c_report((PERF / "intel-c2c-5.0.txt").read_text())
-    loads = [each for each in found.accesses if each.kind == "load"]
-    assert {each.address for each in loads} == {0xFFFFFFFFB7879600}
-    assert [each.sampled.taken for each in loads] == [18, 18]
-    assert [each.sampled.samples for each in found.accesses if each.kind == "store"] == [165, 160]
-    assert {each.function for each in loads} == {"refcount_dec_not_one"}
-    assert found.events == ("cpu/mem-loads,ldlat=30/P", "cpu/mem-stores/P")
-
-
-def test_c2c_report_with_five_columns() -> None:
-    found = read_c2c_report((PERF / "intel-c2c-6.4.txt").read_text())
-    first = found.accesses[0]
-    assert (first.address, first.code) == (0xFF284D17B5C0FA00, 0xFFFFFFFFA134934E)
-    assert (first.sampled.samples, first.sampled.taken, first.sampled.remote) == (13874, 657 + 2559, 657)
-    assert first.sampled.cycles == 4247 * 657 + 3249 * 2559 + 4057 * (13874 - 3216)
-    assert max(each.address or 0 for each in found.accesses) == 0xFF284D17B5C0FA10
-
-
-def test_c2c_report_with_peers_of_arm() -> None:
-    found = read_c2c_report((PERF / "arm-c2c-peer.txt").read_text())
-    assert [each.sampled.taken for each in found.accesses] == [6, 93]
-
-
-def test_c2c_report_with_peers_of_two_nodes_and_of_the_kernel() -> None:
-    found = read_c2c_report((PERF / "arm-c2c-peer-6.0.txt").read_text()).accesses
-    kernel = [each for each in found if each.address and each.address >> 63]
-    assert [(each.address, each.function, each.sampled.taken, each.sampled.remote) for each in kernel] == [
-        (0xFFFFD976E63AE5C0, "ktime_get", 4, 0),
-        (0xFFFFD976E63AE5C0, "ktime_get_update_offsets_n", 1, 0),
-        (0xFFFFD976E63AE5F0, "ktime_get_update_offsets_n", 2, 0),
-        (0xFFFF07FFBF290984, "queued_spin_lock_slowpath", 3, 1),
-        (0xFFFF07FFBF290984, "queued_spin_lock_slowpath", 1, 1),
-    ]
-    assert {each.kind for each in found if each.function == "writer"} == {"store"}
-
-
-@pytest.mark.parametrize("cut", ["Shared Cache Line Distribution Pareto", "----- HITM -----"])
-def test_a_c2c_report_that_is_cut_off(cut: str) -> None:
-    text = (PERF / "intel-c2c-6.4.txt").read_text()
-    with pytest.raises(SchedlineError, match=r"cut off|no line"):
-        read_c2c_report(text[: text.index(cut)])
-
-
-def test_a_row_with_other_columns_than_its_line_is_refused() -> None:
-    text = (PERF / "intel-c2c-6.4.txt").read_text().replace("3322       50        0", "3322       50")
-    with pytest.raises(SchedlineError, match="percentages"):
-        read_c2c_report(text)
-
-
-def test_commas_of_a_locale() -> None:
-    assert number("1,820,616") == number("1.820.616") == number("1820616") == 1820616
-    assert percent("65,16%") == percent("65.16%") == pytest.approx(0.6516)
-    plain = (PERF / "intel-c2c-6.4.txt").read_text()
-    german = plain.replace(" 3927 ", "3.927 ").replace(".16%", ",16%")
-    assert read_c2c_report(german).accesses == read_c2c_report(plain).accesses
-
-
 # Shares.
 
 
@@ -334,8 +272,7 @@ def test_ranks_and_their_correlation() -> None:
 
 def test_what_has_no_field_is_a_row_of_its_own(tmp_path: Path) -> None:
     sums = read((PERF / "samples.txt").read_bytes())
-    source = SampleSource("perf script", ("samples.txt",), tuple(sorted(sums.events)), "", sums.repeated, False)
-    found = measured_of(sums, source, "aa55", 64)
+    found = measured_of(sums, [PERF / "samples.txt"], "aa55", 64)
     assert found.metric == "taken"
     assert found.fields[0].name == "root_domain.rto_count"
     whole = sum(each.share for each in found.fields) + sum(each.share for each in found.unresolved)
@@ -360,7 +297,6 @@ def test_what_has_no_field_is_a_row_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([str(PERF / "intel-c2c-6.4.txt"), str(PERF / "samples.txt")], "import one kind"),
         ([toy_kernel.__file__], "is no text of perf"),
         (["PERFILE"], "is perf's data, not a text"),
     ],
@@ -378,8 +314,6 @@ def test_import_with_a_vmlinux(tmp_path: Path, capsys: pytest.CaptureFixture[str
     words = ["c2c", "import", str(PERF / "samples.txt"), "--vmlinux", str(vmlinux), "--out", str(tmp_path / "out")]
     assert main(words) == 0
     assert NO_MAP in capsys.readouterr().out
-    with pytest.raises(SchedlineError, match="is another kernel"):
-        main([*words, "--build-id", "abcdef0123"])
     document.write(tmp_path / "objects.json", replace_map(build_id="0123456789"))
     with pytest.raises(SchedlineError, match="is another kernel"):
         main([*words, "--map", str(tmp_path / "objects.json")])

@@ -105,22 +105,11 @@ def test_watches_of_static_and_pointer_variables(known: KernelMap) -> None:
     assert found["sched_group_capacity+0"].hops == (8, 8, 0)
 
 
-def test_a_part_alone(known: KernelMap) -> None:
-    found = watches(known, ["cpupri"], CPUS)
-    assert (found[0].key, found[0].hops, found[0].size) == ("root_domain+24", (24,), 56)
-    assert {watch.prefix for watch in found[1:]} == {
-        "*cpupri.pri_to_cpu[0].mask",
-        "*cpupri.pri_to_cpu[1].mask",
-        "*cpupri.pri_to_cpu[2].mask",
-        "*cpupri.cpu_to_pri",
-    }
-
-
 def test_leaves_of_a_split_cpupri(tmp_path: Path) -> None:
     known = kernel_map(toy_kernel.build(tmp_path, "-DSPLIT"), tmp_path, TAGS)
     found = {
         watch.prefix: watch
-        for watch in watches(known, ["cpupri"], CPUS)
+        for watch in watches(known, ["root_domain"], CPUS)
         if "lea" in watch.prefix or "place" in watch.prefix
     }
     # cpupri lies at 24 of root_domain; in cpupri, place lies at 56 and leaves at 64.
@@ -136,14 +125,14 @@ def test_leaves_of_a_split_cpupri(tmp_path: Path) -> None:
 
 def test_leaves_of_sparse_bitmaps(tmp_path: Path) -> None:
     known = kernel_map(toy_kernel.build(tmp_path, "-DSBM"), tmp_path, TAGS)
-    found = {watch.prefix: watch for watch in watches(known, ["cpupri"], CPUS) if "sbm" in watch.prefix}
+    found = {watch.prefix: watch for watch in watches(known, ["root_domain"], CPUS) if "sbm" in watch.prefix}
     # cpupri lies at 24 of root_domain; in cpupri, the first of three pointers lies at 56.
     assert (found["*cpupri.sbm[1]"].size, found["*cpupri.sbm[1]"].hops) == (8 + 8 * CPUS, (24 + 64, 0))
     assert found["*cpupri.sbm[1].leaves[2]"].hops == (24 + 64, 8 + 16, 0)
     assert found["*cpupri.sbm[1].leaves[2]"].optional
     assert found["*cpupri.sbm[1].leaves[2]"].size == 64
     assert len(found) == 3 * (1 + CPUS)
-    many = [watch for watch in watches(known, ["cpupri"], 64) if "sbm" in watch.prefix]
+    many = [watch for watch in watches(known, ["root_domain"], 64) if "sbm" in watch.prefix]
     # A root need not have more than two lines.
     assert max(watch.hops[-2] for watch in many) == 8 + 8 * 14
 
@@ -151,8 +140,6 @@ def test_leaves_of_sparse_bitmaps(tmp_path: Path) -> None:
 def test_unknown_objects_are_refused(known: KernelMap) -> None:
     with pytest.raises(SchedlineError, match="there is no 'runqueue'"):
         watches(known, ["runqueue"], CPUS)
-    with pytest.raises(SchedlineError, match="no cpudl in root_domain"):
-        watches(known, ["cpudl"], CPUS)
     without = KernelMap(known.build_id, known.structures, known.functions, ())
     for name in KINDS:
         with pytest.raises(SchedlineError, match=f"{name} is not found: this kernel has no variable"):
