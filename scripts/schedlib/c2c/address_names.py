@@ -85,8 +85,7 @@ class ObjectMap(Document, frozen=True, kw_only=True):
 def read_objects(path: Path) -> ObjectMap:
     """Read an object map from its file, or from the directory that contains the file.
 
-    Raises:
-        Refused: the file is not a valid map.
+    Raises Refused: the file is not a valid map.
     """
     return document.read_below(path, MAP_FILE, ObjectMap, "see docs/c2c.md, Beside a real machine")
 

@@ -47,11 +47,9 @@ _Gain = tuple[int, int, int, int]
 def blame(player: Player, observed: Observed, result: TrafficResult, place: Path) -> tuple[BlamedField, ...]:
     """What moving a field would save, the most first: each field of the lines with the most misses alone.
 
-    Args:
-        place: a scratch directory.
+    `place`: a scratch directory.
 
-    Raises:
-        SchedlineError: a tape is damaged.
+    Raises SchedlineError: a tape is damaged.
     """
     line = observed.parameters.line
     own = _Way(line, pairs=False)

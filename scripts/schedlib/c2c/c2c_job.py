@@ -161,11 +161,9 @@ def _show(result: TrafficResult, out: Path, options: C2cOptions | C2cReplayOptio
 def source(tree: Tree, asked: Measurement, composition: Composition | None = None) -> KernelPlan:
     """Plan the kernel that `check --on` would build for the target, with the options that c2c needs. Builds nothing.
 
-    Args:
-        composition: what to build; None composes it from the tree.
+    `composition`: what to build; None composes it from the tree.
 
-    Raises:
-        SchedlineError: a change does not apply, or this QEMU is not supported.
+    Raises SchedlineError: a change does not apply, or this QEMU is not supported.
     """
     target = asked.target
     doctor.require([f"{target.name}-c2c"])
@@ -185,8 +183,7 @@ def built(cache: Path, planned: KernelPlan, place: Path) -> BuiltKernel:
 def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
     """The text of the plan file, which tells the plugin what to watch and how to know the kernel; see objects.h.
 
-    Raises:
-        SchedlineError: the kernel lacks a symbol that is needed to find objects.
+    Raises SchedlineError: the kernel lacks a symbol that is needed to find objects.
     """
     addresses = []
     for name in ("linux_banner", PER_CPU_OFFSETS):
@@ -215,8 +212,7 @@ def observe(cache: Path, made: BuiltKernel, asked: Measurement, place: Path, log
         logs: directory for the console logs.
         taped: also keep each guest's accesses, in `place`.
 
-    Raises:
-        SchedlineError: a guest did not finish, or an object was not found.
+    Raises SchedlineError: a guest did not finish, or an object was not found.
     """
     started = datetime.now(UTC).replace(microsecond=0)
     with step("reading symbols and types"):

@@ -64,8 +64,7 @@ class _Relaid:
 def load_layout(path: Path, known: KernelMap) -> dict[str, StructureLayout]:
     """The structures of a layout file, or those of a result of schedline c2c.
 
-    Raises:
-        SchedlineError: it is neither, or was made for another kernel.
+    Raises SchedlineError: it is neither, or was made for another kernel.
     """
     if path.is_dir() or path.suffix == ".json":
         result = read_result(path)
@@ -90,8 +89,7 @@ def relaid(observed: Observed, layout: Path, place: Path) -> Observed:
         layout: a layout file, or a result of schedline c2c.
         place: a directory for the files of moves.
 
-    Raises:
-        SchedlineError: the layout does not fit to what was traced.
+    Raises SchedlineError: the layout does not fit to what was traced.
     """
     wanted = load_layout(layout, observed.known)
     digest = hashlib.sha256((layout / C2C_FILE if layout.is_dir() else layout).read_bytes()).hexdigest()[:16]
@@ -107,8 +105,7 @@ def relaid_as(
         source: where they come from, for messages.
         name: what the result says of its layout.
 
-    Raises:
-        SchedlineError: a layout does not fit to what was traced.
+    Raises SchedlineError: a layout does not fit to what was traced.
     """
     changed = {tag: _relaid(source, tag, _structure(source, observed, tag), each) for tag, each in wanted.items()}
     if not changed:

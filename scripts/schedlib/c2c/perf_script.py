@@ -121,8 +121,7 @@ class ScriptSums:
 class ScriptReader:
     """Sums up pieces of the text.
 
-    Args:
-        names: see Names. It is asked once for an address, unless there are very many.
+    `names`: see Names. It is asked once for an address, unless there are very many.
     """
 
     def __init__(self, names: Names) -> None:
@@ -131,8 +130,7 @@ class ScriptReader:
     def read(self, text: bytes, *, last: bool = True) -> ScriptSums:
         """The sums of a piece that begins with a line.
 
-        Args:
-            last: nothing follows this piece. Then a line without an end is cut off.
+        `last`: nothing follows this piece. Then a line without an end is cut off.
         """
         totals: dict[tuple[bytes, bytes, bytes, bytes], list[int]] = {}
         waiting: tuple[bytes, bytes, bytes, list[int]] | None = None
@@ -263,8 +261,7 @@ def instructions(path: Path) -> list[tuple[int, str]]:
 def read_script(path: Path, names: Names, *, piece: int = PIECE) -> ScriptSums:
     """The sums of a whole file, of any length.
 
-    Raises:
-        SchedlineError: it is not the text of perf script, or all samples are repetitions.
+    Raises SchedlineError: it is not the text of perf script, or all samples are repetitions.
     """
     found, reader, size = ScriptSums(), ScriptReader(names), path.stat().st_size
     with path.open("rb") as file:

@@ -75,8 +75,7 @@ _TROUBLE = (
 def check(own: OwnProgram, arch: str) -> None:
     """Check what can be known of a program before a kernel is built.
 
-    Raises:
-        SchedlineError: it cannot be started in a guest of make's ARCH, or needs a library that is missing.
+    Raises SchedlineError: it cannot be started in a guest of make's ARCH, or needs a library that is missing.
     """
     packed(own, arch, Path("/"), Path("/"))
     if len(command(own)) > _MOST_COMMAND:
@@ -97,8 +96,7 @@ def packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, P
         marker: the program that marks where counting starts and stops.
         shell: a static busybox, for a script.
 
-    Raises:
-        SchedlineError: the program cannot be started there, a library is missing, or the files are too many.
+    Raises SchedlineError: the program cannot be started there, a library is missing, or the files are too many.
     """
     files = dict(_files_of(own.files)) if own.files else {}
     # Libraries among the files need others, too. Objects, and programs of another machine, are only data.

@@ -63,8 +63,7 @@ def objects_of_kernel(
         memory: what is needed to name slabs; None if this kernel describes its pages otherwise.
         pages: addresses of pages whose use is asked for.
 
-    Raises:
-        SchedlineError: drgn cannot read the kernel.
+    Raises SchedlineError: drgn cannot read the kernel.
     """
     offsets, per_cpu = known.symbol(PER_CPU_OFFSETS), known.symbol(_FIRST_PER_CPU)
     if offsets is None or per_cpu is None:

@@ -92,8 +92,7 @@ class TraceHead(Document, frozen=True, kw_only=True):
 def keep_trace(path: Path, observed: Observed, pcs: Iterable[int]) -> None:
     """Write a trace of guests whose tapes were kept; equal tapes give equal files.
 
-    Args:
-        pcs: the addresses of the instructions on the tapes.
+    `pcs`: the addresses of the instructions on the tapes.
     """
     tapes = [guest.tape for guest in observed.guests if guest.tape]
     guests = tuple(

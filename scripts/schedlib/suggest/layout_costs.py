@@ -219,8 +219,7 @@ class TracedWorkload:
 def on_lines_of(observed: Observed, tag: str) -> list[Counts]:
     """The counts on all lines that a structure has bytes on, for each quantum: also those of what lies beside it.
 
-    Args:
-        observed: has the structure as objects of their own, see Embedded.named().
+    `observed`: has the structure as objects of their own, see Embedded.named().
     """
     keys, line = observed.objects_of(tag), observed.parameters.line
     found = []
@@ -248,8 +247,7 @@ def replayed(
         where: the structure, and where it lies in others.
         layouts: the layout for each size of lines.
 
-    Raises:
-        SchedlineError: the layout does not fit to the trace.
+    Raises SchedlineError: the layout does not fit to the trace.
     """
     observed, player = workload.observed, Player(program, workload.observed.parameters)
     own = observed.parameters.line
@@ -267,8 +265,7 @@ def replayed(
 def measured(workload: TracedWorkload, observed: Observed, where: Embedded) -> LayoutCosts:
     """The costs in a kernel that ran.
 
-    Args:
-        where: the structure, and where it lies in others in that kernel.
+    `where`: the structure, and where it lies in others in that kernel.
     """
     return _costs(SUGGESTED, workload, on_lines_of(where.named(observed), where.tag), {}, measured=True)
 

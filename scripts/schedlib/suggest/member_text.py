@@ -180,8 +180,7 @@ def _first_declaration(text: str) -> tuple[int, int]:
 def body_of(text: str, tag: str, file: str) -> Body:
     """The body of a structure.
 
-    Raises:
-        SchedlineError: the file does not declare it at the left margin, or in a form that is not understood.
+    Raises SchedlineError: the file does not declare it at the left margin, or in a form that is not understood.
     """
     start = re.search(rf"^struct {re.escape(tag)} \{{[^\n]*\n", text, re.M)
     end = re.compile(r"^\}", re.M).search(text, start.end()) if start else None

@@ -179,8 +179,7 @@ def movable(
         fields: those that have no fields inside, by which alignment is known.
         pinned: members that have to stay where they are.
 
-    Raises:
-        SchedlineError: the source does not explain the offsets of this kernel.
+    Raises SchedlineError: the source does not explain the offsets of this kernel.
     """
     tag = structure.type.name
     for name in pinned:
@@ -213,8 +212,7 @@ def movable(
 def _explained(found: Movable, there: Mapping[str, int]) -> Movable:
     """The same, with the alignment that types get by an attribute which their fields do not show.
 
-    Raises:
-        SchedlineError: the source does not explain an offset.
+    Raises SchedlineError: the source does not explain an offset.
     """
     for number, (owner, part) in enumerate(found.parts):
         name, inside = part.members[0]

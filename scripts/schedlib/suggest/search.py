@@ -124,8 +124,7 @@ class LineCosts:
             program: scripts/c2c/lines.c, compiled.
             place: a scratch directory.
 
-        Raises:
-            SchedlineError: a trace is damaged.
+        Raises SchedlineError: a trace is damaged.
         """
         offsets, _ = structure.offsets(structure.start, structure.line)
         pieces: list[tuple[int, int, int, int]] = []  # part, offset in the part, offset, size
@@ -332,8 +331,7 @@ class Search:
     def best(self, restarts: int, seed: int, told: Callable[[str], None]) -> Arrangement:
         """The best arrangement that is found; the same for the same seed.
 
-        Args:
-            told: gets a line after each round.
+        `told`: gets a line after each round.
         """
         random = Random(seed)  # noqa: S311
         best, score = self.improved(self._structure.start)

@@ -158,8 +158,7 @@ class _Case:
 def suggest(options: SuggestOptions) -> Verdict:
     """Search, count, and write a patch if there is a gain that survives.
 
-    Raises:
-        SchedlineError: a trace does not fit, or the structure's source does not explain its layout.
+    Raises SchedlineError: a trace does not fit, or the structure's source does not explain its layout.
     """
     started = datetime.now(UTC).replace(microsecond=0)
     cache = cache_dir()
@@ -210,8 +209,7 @@ def suggest(options: SuggestOptions) -> Verdict:
 def _case(options: SuggestOptions, place: Path, out: Path) -> _Case:
     """The traces and the kernel that they are of; what of the structure can move, and its source in pieces.
 
-    Raises:
-        SchedlineError: they do not fit together, or a trace has none of its objects.
+    Raises SchedlineError: they do not fit together, or a trace has none of its objects.
     """
     workloads, tag = _workloads(options, place), options.struct
     traces = [each.observed for each in workloads]
@@ -357,8 +355,7 @@ def _edited(case: _Case, arrangement: Arrangement) -> str:
 def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[LayoutCosts]:
     """What a kernel with the suggestion costs, in each workload.
 
-    Raises:
-        SchedlineError: it does not build, or the compiler puts a member elsewhere than was computed.
+    Raises SchedlineError: it does not build, or the compiler puts a member elsewhere than was computed.
     """
     cache, tag, composition = cache_dir(), case.options.struct, case.subject.planned.composition
     commit = put_files(case.tree, composition.commit, {case.file: text.encode()}, "A suggested order of members\n")

@@ -322,30 +322,20 @@ def test_a_kernel_elsewhere_is_refused(made: BuiltKernel, tmp_path: Path) -> Non
     assert not (tmp_path / "out").exists()
 
 
-def test_a_stop_that_is_never_reached(made: BuiltKernel, tmp_path: Path) -> None:
-    binary = compiled(made, tmp_path, "\tMARK_START();\n\tend(1);")
-    with pytest.raises(SchedlineError, match=r"stop marker .* not reached"):
-        run_program(made, binary, tmp_path, plan_of(made))
-
-
-def test_a_panic(made: BuiltKernel, tmp_path: Path) -> None:
-    binary = compiled(made, tmp_path, "\tMARK_START();\n\treturn 0;")
-    with pytest.raises(SchedlineError, match="panicked: Kernel panic - not syncing: Attempted to kill init"):
-        run_program(made, binary, tmp_path, plan_of(made))
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("\tMARK_START();\n\tend(1);", r"stop marker .* not reached"),
+        ("\tMARK_START();\n\treturn 0;", "panicked: Kernel panic - not syncing: Attempted to kill init"),
+        ("\tMARK_START();\n\tfor (;;)\n\t\t;", "the guest hung"),
+        ('\tfail("a thing");', "c2c: failed: a thing"),
+    ],
+)
+def test_a_guest_that_fails_has_no_result(made: BuiltKernel, tmp_path: Path, body: str, said: str) -> None:
+    asked = replace(PROGRAM, timeout=10.0) if "hung" in said else PROGRAM
+    with pytest.raises(SchedlineError, match=said):
+        run_program(made, compiled(made, tmp_path, body), tmp_path, plan_of(made), asked=asked)
     assert not (tmp_path / "out").exists()
-
-
-def test_a_hang(made: BuiltKernel, tmp_path: Path) -> None:
-    binary = compiled(made, tmp_path, "\tMARK_START();\n\tfor (;;)\n\t\t;")
-    with pytest.raises(SchedlineError, match="the guest hung"):
-        run_program(made, binary, tmp_path, plan_of(made), asked=replace(PROGRAM, timeout=10.0))
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_program_that_fails(made: BuiltKernel, tmp_path: Path) -> None:
-    binary = compiled(made, tmp_path, '\tfail("a thing");')
-    with pytest.raises(SchedlineError, match="c2c: failed: a thing"):
-        run_program(made, binary, tmp_path, plan_of(made))
 
 
 MOVES = """

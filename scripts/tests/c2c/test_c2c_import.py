@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import toy_kernel
+import toy_results
 from msgspec import structs
 
 from by_schema import validate
@@ -21,13 +22,13 @@ from schedlib.c2c.memory_map import MemoryMap
 from schedlib.c2c.objects import Instance
 from schedlib.c2c.observed import MemoryPage
 from schedlib.c2c.perf_script import ScriptReader, ScriptSums, data_source, instructions, read_script
-from schedlib.c2c.samples import NOTHING, effective, ranks, spearman, wilson
+from schedlib.c2c.samples import NOTHING, brief, compare, effective, ranks, spearman, wilson
 from schedlib.c2c.samples_job import measured_of, measured_text
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import MappedField, MappedStructure, Place
 
-PERF = Path(__file__).parent / "perf"
+SAMPLES = Path(__file__).parent / "perf/samples.txt"
 main = main_of(c2c_verb)
 
 TEXT = 0xFFFFFFFF81000000
@@ -171,7 +172,7 @@ def read(text: bytes) -> ScriptSums:
 
 
 def test_samples_of_three_vendors() -> None:
-    found = read((PERF / "samples.txt").read_bytes())
+    found = read((SAMPLES).read_bytes())
     rows = {(where.path, kind, function): sampled for (where, kind, function), sampled in found.rows.items()}
     count = rows["rto_count", "load", "reader"]
     assert (count.samples, count.taken, count.remote, count.period, count.cycles) == (3, 3, 0, 14001, 430)
@@ -183,8 +184,8 @@ def test_samples_of_three_vendors() -> None:
     assert found.events == {"cpu/mem-loads,ldlat=30/P", "ibs_op//", "memory"}
 
 
-def lines_of(file: str = "samples.txt") -> list[bytes]:
-    return [line for line in (PERF / file).read_bytes().splitlines(keepends=True) if not line.startswith(b"#")]
+def lines_of() -> list[bytes]:
+    return [line for line in SAMPLES.read_bytes().splitlines(keepends=True) if not line.startswith(b"#")]
 
 
 def test_call_chains_have_the_function_below() -> None:
@@ -244,7 +245,7 @@ def test_a_text_without_samples_is_an_error(tmp_path: Path) -> None:
 
 
 def test_instructions_say_where_the_kernel_lay() -> None:
-    assert instructions(PERF / "samples.txt")[:4] == [(TEXT + 0x104, "reader")] * 3 + [(TEXT + 0x204, "writer")]
+    assert instructions(SAMPLES)[:4] == [(TEXT + 0x104, "reader")] * 3 + [(TEXT + 0x204, "writer")]
 
 
 # Shares.
@@ -271,8 +272,8 @@ def test_ranks_and_their_correlation() -> None:
 
 
 def test_what_has_no_field_is_a_row_of_its_own(tmp_path: Path) -> None:
-    sums = read((PERF / "samples.txt").read_bytes())
-    found = measured_of(sums, [PERF / "samples.txt"], "aa55", 64)
+    sums = read((SAMPLES).read_bytes())
+    found = measured_of(sums, [SAMPLES], "aa55", 64)
     assert found.metric == "taken"
     assert found.fields[0].name == "root_domain.rto_count"
     whole = sum(each.share for each in found.fields) + sum(each.share for each in found.unresolved)
@@ -289,6 +290,43 @@ def test_what_has_no_field_is_a_row_of_its_own(tmp_path: Path) -> None:
     validate(json.loads((tmp_path / "measured.json").read_text()), "c2c-measured-1")
     document.write(tmp_path / "objects.json", MAP)
     validate(json.loads((tmp_path / "objects.json").read_text()), "c2c-objects-1")
+
+
+# Beside emulated counts.
+
+
+EMULATED = toy_results.result(
+    (
+        toy_results.row("rto_count", 0, 0, 300),
+        toy_results.row("overloaded", 40, 0, 100),
+        toy_results.row("rto_mask", 64, 0, 0),
+    ),
+    (
+        toy_results.row("rto_count", 0, 0, 310),
+        toy_results.row("overloaded", 40, 0, 90),
+        toy_results.row("rto_mask", 64, 0, 0),
+    ),
+)
+
+
+def test_fields_agree_within_sampling_error_and_quanta() -> None:
+    found = compare(toy_results.measured(rto_count=765, overloaded=235), EMULATED)
+    assert {each.name: each.agrees for each in found.fields} == {
+        "root_domain.rto_count": True,
+        "root_domain.overloaded": True,
+    }
+    assert next(brief(found)) == "measured on a machine: 2 of 2 fields agree"
+    found = compare(toy_results.measured(rto_count=600, overloaded=200, __lock=500), EMULATED)
+    assert not next(each for each in found.fields if each.name == "root_domain.__lock").agrees
+
+
+def test_few_samples_agree_with_much() -> None:
+    assert all(each.agrees for each in compare(toy_results.measured(rto_count=2, overloaded=2), EMULATED).fields)
+
+
+def test_nothing_in_common_is_an_error() -> None:
+    with pytest.raises(SchedlineError, match="no sample lies in what was emulated"):
+        compare(toy_results.measured(owner="dentry", d_flags=5), EMULATED)
 
 
 # The verb.
@@ -311,14 +349,14 @@ def test_input_that_cannot_be_read(words: list[str], said: str, tmp_path: Path) 
 @pytest.mark.tools
 def test_import_with_a_vmlinux(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     vmlinux = toy_kernel.build(tmp_path)
-    words = ["c2c", "import", str(PERF / "samples.txt"), "--vmlinux", str(vmlinux), "--out", str(tmp_path / "out")]
+    words = ["c2c", "import", str(SAMPLES), "--vmlinux", str(vmlinux), "--out", str(tmp_path / "out")]
     assert main(words) == 0
     assert NO_MAP in capsys.readouterr().out
     document.write(tmp_path / "objects.json", replace_map(build_id="0123456789"))
     with pytest.raises(SchedlineError, match="is another kernel"):
         main([*words, "--map", str(tmp_path / "objects.json")])
     stripped = tmp_path / "stripped"
-    shutil.copyfile(PERF / "samples.txt", stripped)
+    shutil.copyfile(SAMPLES, stripped)
     words[words.index(str(vmlinux))] = str(stripped)
     with pytest.raises(SchedlineError, match="is no vmlinux"):
         main(words)

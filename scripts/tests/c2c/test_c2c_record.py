@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import toy_kernel
@@ -16,7 +18,7 @@ from one_verb import main_of
 from schedlib.c2c import c2c_verb, plugin_guest, record_job
 from schedlib.c2c.address_names import read_objects
 from schedlib.c2c.c2c_job import built, plan, source
-from schedlib.c2c.c2c_options import TAGS
+from schedlib.c2c.c2c_options import SOURCES, TAGS
 from schedlib.c2c.kernel_map import kernel_map
 from schedlib.c2c.memory_map import memory_map, plan_lines
 from schedlib.c2c.objects import watches
@@ -146,6 +148,25 @@ def test_a_program_that_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(SchedlineError, match="perf is not installed"):
         main(["c2c", "record", "--vmlinux", sys.executable, "--out", str(tmp_path / "out")])
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def object_map() -> ModuleType:
+    """The program, as a module."""
+    spec = importlib.util.spec_from_file_location("object_map", SOURCES / "object_map.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("users", "name"), [(1, "pid"), (-1, "pid"), (2, "pid-merged")])
+def test_a_cache_that_others_were_merged_into_tells_no_type(users: int, name: str, object_map: ModuleType) -> None:
+    """Kernels merge caches of one size: an epitem in a slab named pid would get the fields of a pid."""
+    cache = SimpleNamespace(
+        name=SimpleNamespace(string_=lambda: b"pid"), refcount=SimpleNamespace(value_=lambda: users)
+    )
+    assert object_map._name(cache) == name
 
 
 OBJECTS = ("rq", "root_domain", "nohz", "sched_domain")

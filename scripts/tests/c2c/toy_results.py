@@ -15,11 +15,15 @@ from schedlib.c2c import plugin_guest
 from schedlib.c2c.kernel_map import KernelMap, Symbol
 from schedlib.c2c.objects import Instance, Watch
 from schedlib.c2c.observed import Observed, ObservedGuest, Raw
+from schedlib.c2c.perf_script import Key, ScriptSums
+from schedlib.c2c.samples import MeasuredDocument, Sampled
+from schedlib.c2c.samples_job import measured_of
 from schedlib.formats.c2c_document import (
     AccessKind,
     Counts,
     MappedField,
     MappedStructure,
+    Place,
     Quantum,
     TrafficParameters,
     TrafficResult,
@@ -71,6 +75,16 @@ def result(*rows_of_quanta: tuple[TrafficRow, ...], build_id: str = "aa") -> Tra
         absent={"x": 1},
         quanta=tuple(Quantum(97 + 3 * number, 160, 1000, rows) for number, rows in enumerate(rows_of_quanta)),
     )
+
+
+def measured(*, owner: str = "root_domain", **taken: int) -> MeasuredDocument:
+    """An import in which each field has so many samples, all of them taken."""
+    sums = ScriptSums()
+    for number, (path, count) in enumerate(taken.items()):
+        key: Key = (Place(owner, "", number, 64 * number, path, neighbour=False), "load", "reader")
+        sums.rows[key] = Sampled(count, 1000 * count, count, 1000 * count, 0, 0)
+    sums.taken_squares = sums.squares = 1e6 * sum(taken.values())
+    return measured_of(sums, [Path(__file__).parent / "perf/samples.txt"], "aa", 64)
 
 
 # Traces.

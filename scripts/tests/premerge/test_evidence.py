@@ -11,8 +11,8 @@ from typing import Any
 import campaigns
 import pytest
 import toys
-from test_c2c_compare import measured
 from test_premerge_emulated import both
+from toy_results import measured
 
 from conftest import git
 from one_verb import main_of, parsed, said_without_libraries

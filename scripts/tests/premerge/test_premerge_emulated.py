@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import toy_results
 from msgspec.structs import replace
-from test_c2c_compare import measured
+from toy_results import measured
 
 from schedlib import doctor
 from schedlib.errors import SchedlineError
