@@ -226,12 +226,8 @@ def observe(cache: Path, made: BuiltKernel, asked: Measurement, place: Path, log
         text += plan_lines(memory)
     (place / "plan").write_text(text)
     library, own, target = plugin_guest.plugin(cache), asked.program, made.planned.target
-    if own:
-        files = plugin_guest.files_for(cache, own, target)
-        archive = plugin_guest.archive_with(made.kernel, own, files, place)
-    else:
-        files = {"/init": plugin_guest.program(cache, chosen.workload, target)}
-        archive = plugin_guest.archive_of(made.kernel, files["/init"], place)
+    files = plugin_guest.files_for(cache, asked, target)
+    archive = plugin_guest.archive_of(made.kernel, files, place, own)
     guests = []
     for quantum in asked.quanta:
         out = place / f"quantum-{quantum}.raw"

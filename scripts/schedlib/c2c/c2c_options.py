@@ -123,17 +123,21 @@ class OwnProgram:
     """A program or a script of the user, which a guest runs instead of a workload.
 
     Attributes:
-        is_script: for busybox's shell.
         arguments: what follows its name.
         files: a directory whose files the guest has in /files, where the program is started.
         marked: count between `schedline-count start` and `schedline-count stop`, which it runs; else all of it.
     """
 
     file: Path
-    is_script: bool = False
     arguments: tuple[str, ...] = ()
     files: Path | None = None
     marked: bool = False
+
+    @property
+    def is_script(self) -> bool:
+        """Whether busybox's shell has to run it: everything that is no ELF program."""
+        with self.file.open("rb") as file:
+            return file.read(4) != b"\x7fELF"
 
     @property
     def name(self) -> str:
@@ -211,14 +215,11 @@ class C2cOptions:
     )
     program: Path | None = option(
         "--program FILE",
-        "run this program instead; its arguments follow --, and the libraries that it needs go along",
+        "run this program, or this script in busybox's shell; its arguments follow --, its libraries go along",
         _file,
         group="runs",
     )
-    script: Path | None = option("--script FILE", "run this script in busybox's shell instead", _file, group="runs")
-    files: Path | None = option(
-        "--files DIR", "the files that the program or script finds where it is started", existing_directory
-    )
+    files: Path | None = option("--files DIR", "the files that it finds where it is started", existing_directory)
     marked: bool = flag(
         "--marked", "count from `schedline-count start` to `schedline-count stop`, which it runs (default: all of it)"
     )
@@ -271,16 +272,16 @@ class C2cOptions:
 
     def own_program(self) -> OwnProgram | None:
         """The program or script of the user; SchedlineError if an option has nothing that it could be for."""
-        file = self.program or self.script
+        file = self.program
         given = {"--files": self.files, "--marked": self.marked, "words behind --": self.arguments}
         lonely = next((name for name, value in given.items() if value), "")
         if not file and lonely:
             observed = f"{lonely}: there is no program that it could be for"
-            raise SchedlineError(observed, "add --program FILE or --script FILE")
+            raise SchedlineError(observed, "add --program FILE")
         if file and self.rounds:
             observed = "--rounds is for a --workload, and a program of yours is run once"
             raise SchedlineError(observed, "leave it out")
-        return OwnProgram(file, self.script is not None, self.arguments, self.files, self.marked) if file else None
+        return OwnProgram(file, self.arguments, self.files, self.marked) if file else None
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline c2c --config preempt-rt --objects root_domain   with the fields of the push IPI",
             "schedline c2c --cpupri llc --topology llcs          masks by LLC",
             "schedline c2c --on qemu-arm64 --topology clusters --workload wakeup-idle --without cluster-scan",
-            "schedline c2c --script my.sh --files my-files       your own workload, in busybox's shell",
+            "schedline c2c --program my.sh --files my-files      your own workload, in busybox's shell",
             "schedline c2c --program ./server --marked -- -t 8   your own program, between its marks",
             "schedline c2c --topology llcs --html page.html",
         ],
@@ -180,7 +180,7 @@ def _add_record(verbs: Verbs) -> None:
         ],
         operands="",
         options=C2cRecordOptions,
-        job="c2c.record_job.record",
+        job="c2c.samples_job.record",
     )
     options.words_behind_dashes(parser, "arguments")
 

@@ -39,7 +39,6 @@ from schedlib.process import must, run, version_of
 
 MARKER = "/bin/schedline-count"
 COMMAND = "/schedline/command"
-DIRECTORIES = ("/dev", "/files")
 
 MOST = 128 << 20
 """Bytes that a guest's memory has room for, twice: packed and unpacked."""
@@ -77,7 +76,7 @@ def check(own: OwnProgram, arch: str) -> None:
 
     Raises SchedlineError: it cannot be started in a guest of make's ARCH, or needs a library that is missing.
     """
-    packed(own, arch, Path("/"), Path("/"))
+    _packed(own, arch, Path("/"), Path("/"))
     if len(command(own)) > _MOST_COMMAND:
         raise SchedlineError(f"the arguments of {own.file.name} are too long", f"write a script: {_MOST_COMMAND} bytes")
 
@@ -89,7 +88,7 @@ def command(own: OwnProgram) -> bytes:
     return b"".join(word.encode(errors="surrogateescape") + b"\0" for word in words)
 
 
-def packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, Path]:
+def _packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, Path]:
     """The files of this machine that the guest needs, by their path in the guest; without /init and the command.
 
     Args:
@@ -102,12 +101,17 @@ def packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, P
     # Libraries among the files need others, too. Objects, and programs of another machine, are only data.
     programs = [path for path in files.values() if is_elf(path) and runs_on(linked(path), arch)]
     near = sorted({path.parent for path in programs})
+    found = {_place(own): own.file, MARKER: marker} | files
     if own.is_script:
-        _refuse_program(own.file)
+        found[_SHELL] = shell
     else:
-        _refuse_no_program(own.file, arch)
+        this = linked(own.file)
+        refuse_other_machine(own.file, this, arch)
+        if not this.is_program:
+            raise SchedlineError(
+                f"--program: {own.file} cannot be started: it is a library or an object", "link a program"
+            )
         programs.append(own.file)
-    found = {_place(own): own.file, MARKER: marker} | ({_SHELL: shell} if own.is_script else {}) | files
     found |= libraries(programs, arch, near)
     for name in found:
         # The kernel's own packer reads names up to the next space.
@@ -120,32 +124,8 @@ def packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, P
     return found
 
 
-def staged(files: Mapping[str, Path], place: Path) -> dict[str, Path]:
-    """The same files under names without spaces, as links in an empty directory."""
-    found = {}
-    for number, (name, path) in enumerate(sorted(files.items())):
-        found[name] = place / str(number)
-        found[name].symlink_to(path.resolve())
-    return found
-
-
 def _place(own: OwnProgram) -> str:
     return f"/program/{own.file.name}"
-
-
-def _refuse_program(path: Path) -> None:
-    if is_elf(path):
-        raise SchedlineError(f"--script: {path} is a program", f"schedline c2c --program {path}")
-
-
-def _refuse_no_program(path: Path, arch: str) -> None:
-    if not is_elf(path):
-        observed = f"--program: {path} is no ELF program, and the kernel of the guest starts no other"
-        raise SchedlineError(observed, f"schedline c2c --script {path} runs a script in busybox's shell")
-    found = linked(path)
-    refuse_other_machine(path, found, arch)
-    if not found.is_program:
-        raise SchedlineError(f"--program: {path} cannot be started: it is a library or an object", "link a program")
 
 
 def _files_of(directory: Path) -> Iterator[tuple[str, Path]]:
@@ -342,26 +322,29 @@ def argv(
     return [*words, *what_boots(kernel, archive, kernel_words)]
 
 
-def archive_of(kernel: Kernel, binary: Path, place: Path) -> Path:
-    """An initramfs that contains only the program."""
-    archive = place / "initramfs.cpio"
-    pack(kernel, {"/init": binary}, ("/proc", "/dev"), archive)
-    return archive
-
-
-def files_for(cache: Path, own: OwnProgram, target: Target) -> dict[str, Path]:
-    """All files of a guest that runs a program of the user, except the command; see packed()."""
+def files_for(cache: Path, asked: Measurement, target: Target) -> dict[str, Path]:
+    """The files of a guest, without the command that starts a program of the user: /init, and what that needs."""
+    own = asked.program
+    if own is None:
+        return {"/init": program(cache, asked.parameters.workload, target)}
     shell = busybox(cache, target.arch) if own.is_script else Path()
     init = {"/init": program(cache, "runner", target)}
-    return init | packed(own, target.arch, program(cache, "count", target), shell)
+    return init | _packed(own, target.arch, program(cache, "count", target), shell)
 
 
-def archive_with(kernel: Kernel, own: OwnProgram, files: Mapping[str, Path], place: Path) -> Path:
-    """An initramfs with these files, see files_for(), and the command that starts the program."""
-    links, words, archive = place / "links", place / "command", place / "initramfs.cpio"
-    links.mkdir()
-    words.write_bytes(command(own))
-    pack(kernel, staged({**files, COMMAND: words}, links), DIRECTORIES, archive)
+def archive_of(kernel: Kernel, files: Mapping[str, Path], place: Path, own: OwnProgram | None = None) -> Path:
+    """An initramfs with these files, and the command that starts a program of the user."""
+    archive, directories, there = place / "initramfs.cpio", ["/proc", "/dev"], dict(files)
+    if own:
+        words, links = place / "command", place / "links"
+        links.mkdir()
+        words.write_bytes(command(own))
+        directories, there = ["/dev", "/files"], {}
+        # Links, because the names of files may have spaces.
+        for number, (name, path) in enumerate(sorted({**files, COMMAND: words}.items())):
+            there[name] = links / str(number)
+            there[name].symlink_to(path.resolve())
+    pack(kernel, there, directories, archive)
     return archive
 
 

@@ -265,7 +265,7 @@ def _c2c_cost(cache: Path, made: c2c_job.BuiltKernel, cpus: int) -> tuple[float,
     with tempfile.TemporaryDirectory(prefix="schedline-") as name:
         place = Path(name)
         (place / "plan").write_text(c2c_job.plan(known, watches(known, asked.parameters.objects, cpus)))
-        archive = plugin_guest.archive_of(made.kernel, plugin_guest.program(cache, asked.parameters.workload), place)
+        archive = plugin_guest.archive_of(made.kernel, plugin_guest.files_for(cache, asked, asked.target), place)
         library = plugin_guest.plugin(cache)
         for plugin, quantum in ((library, _QUANTUM), (None, 0)):
             files = place / "plan", place / "out", place / "tape"

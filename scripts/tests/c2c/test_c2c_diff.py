@@ -97,28 +97,6 @@ def test_the_text_leads_with_false_sharing() -> None:
     assert lines[-1] == "verdict: PASS"
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ("", "1: the file lacks metric"),
-        ("[[metric]]\nof = '*'\ncount = 'mises'\nbudget = 1.0\nfloor = 1", "3: metric.count is 'mises'.*mean misses"),
-        ("metric = 3", "1: metric is '3'"),
-        ("metric = []", "1: metric is '\\[\\]'"),
-        ("[[metric]]\nof = '*'", "1: metric lacks count"),
-        (
-            "[[metric]]\nof = '*'\ncount = 'hitm'\nbudget = 1.0\nflor = 1",
-            "5: metric.flor is unknown.*mean floor",
-        ),
-    ],
-)
-def test_bad_gates_are_refused(tmp_path: Path, body: str, said: str) -> None:
-    (tmp_path / "gates.toml").write_text(body)
-    with pytest.raises(SchedlineError, match=f"(?s)gates.toml:{said}"):
-        load_metrics(tmp_path / "gates.toml")
-    with pytest.raises(SchedlineError, match="No such file"):
-        load_metrics(tmp_path / "none.toml")
-
-
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, false in (("base", 10), ("worse", 9000)):
         (tmp_path / name).mkdir()
@@ -142,12 +120,3 @@ def test_a_result_survives_its_file(tmp_path: Path) -> None:
     document.write(tmp_path / C2C_FILE, whole)
     validate(json.loads((tmp_path / C2C_FILE).read_text()), "c2c-1")
     assert read_result(tmp_path) == whole
-
-
-@pytest.mark.parametrize("body", ["", "{", "{}", '{"schema": "run-1"}', '{"schema": "c2c-1", "runs": []}', "[]"])
-def test_what_is_no_result_is_refused(tmp_path: Path, body: str) -> None:
-    (tmp_path / C2C_FILE).write_text(body)
-    with pytest.raises(SchedlineError, match="is no c2c-1: "):
-        read_result(tmp_path)
-    with pytest.raises(SchedlineError, match="No such file"):
-        read_result(tmp_path / "none")

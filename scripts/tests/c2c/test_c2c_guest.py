@@ -16,21 +16,18 @@ import pytest
 from guest_programs import use_programs_of_tests
 from msgspec import structs
 
-from schedlib import TOOL
 from schedlib.c2c import plugin_guest, traffic_report
-from schedlib.c2c.blame import blame
 from schedlib.c2c.c2c_job import BuiltKernel, built, measure, observe, plan, source
 from schedlib.c2c.c2c_options import ALL, SOURCES, TAGS
-from schedlib.c2c.kernel_map import KernelMap, kernel_map
-from schedlib.c2c.moved_layout import relaid
+from schedlib.c2c.kernel_map import kernel_map
 from schedlib.c2c.objects import Watch
-from schedlib.c2c.observed import Observed, ObservedGuest, Player, Raw, pcs_of, played, result_of
+from schedlib.c2c.observed import Player, Raw, pcs_of, played, result_of
 from schedlib.c2c.plugin_guest import DEFAULT_TARGET, Measurement, parameters_of
 from schedlib.c2c.trace import keep_trace, traced
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure, read_result
+from schedlib.formats.c2c_document import Counts, read_result
 from schedlib.kernel.topology import Topology, flat
 from schedlib.main import main
 from schedlib.suggest.suggest_report import SuggestDocument
@@ -68,7 +65,7 @@ def run_program(
     on = structs.replace(asked.parameters, on=made.planned.target.name)
     asked = replace(asked, parameters=on)
     (place / "plan").write_text(text)
-    archive = plugin_guest.archive_of(made.kernel, binary, place)
+    archive = plugin_guest.archive_of(made.kernel, {"/init": binary}, place)
     library = plugin_guest.plugin(cache_dir())
     words = plugin_guest.argv(asked, 100, made.kernel.image, archive, library, place / "plan", place / "out", tape)
     return plugin_guest.measured(words, place / "console.log", place / "out", asked)[1]
@@ -138,60 +135,6 @@ def test_a_program_with_known_answers(made: BuiltKernel, tmp_path: Path, monkeyp
         (448, "load"): Counts(accesses=2 * n, hitm_llc=2 * n - 1, cold=1, essential=2 * n),
         (448, "store"): Counts(accesses=2 * n, hits=1, upgrades=2 * n - 1, invalidated=2 * n - 1),
     }
-
-
-KNOWN_FIELDS = (
-    MappedField(0, 8, "left", ""),
-    MappedField(8, 8, "right", ""),
-    MappedField(64, 8, "padded_left", ""),
-    MappedField(128, 8, "padded_right", ""),
-    MappedField(192, 8, "atomic", ""),
-    MappedField(256, 8, "settings", ""),
-    MappedField(264, 8, "written", ""),
-    MappedField(320, 128, "straddling", ""),
-    MappedField(448, 8, "apart", ""),
-)
-"""Of `struct watched` in guest_known.c."""
-
-
-def test_a_program_that_shares_on_purpose(made: BuiltKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fields that share a line for nothing come first, with gains that are known."""
-    use_programs_of_tests(tmp_path, monkeypatch)
-    binary, tape = plugin_guest.program(cache_dir(), "known", made.planned.target), tmp_path / "tape"
-    start = symbol(made, binary, "B watched")
-    watch = Watch(
-        "watched", "watched", "", 0, 8 * LINE, "watched", per_cpu=False, address=start, hops=(), optional=False
-    )
-    raw = run_program(made, binary, tmp_path, plan_of(made, watch), tape)
-    parameters = structs.replace(PROGRAM.parameters, workload="known", objects=("watched",))
-    observed = Observed(
-        tool=TOOL,
-        started=datetime(2000, 1, 1, tzinfo=UTC),
-        fingerprint={name: name for name in ("build_id", "emulator", "plugin")},
-        changes={},
-        parameters=parameters,
-        known=KernelMap("", {"watched": MappedStructure(8 * LINE, KNOWN_FIELDS)}, (), ()),
-        watches=(watch,),
-        guests=(ObservedGuest(100, ROUNDS, raw, tape),),
-    )
-    player, n = Player(plugin_guest.replayer(cache_dir()), parameters), ROUNDS
-    found = blame(player, observed, result_of(observed), tmp_path)
-    assert [(each.field.removeprefix("watched."), each.saved, each.alone) for each in found] == [
-        # Each has one cold miss alone.
-        ("left", (2 * n - 2,), (1,)),
-        ("right", (2 * n - 2,), (1,)),
-        ("settings", (n - 1,), (1,)),
-        ("written", (n - 1,), (1,)),
-        # True sharing.
-        ("straddling", (0,), (4 * n,)),
-        ("apart", (0,), (2 * n,)),
-        ("atomic", (0,), (2 * n,)),
-    ]
-    # What a layout does that moves the first one away.
-    (tmp_path / "layout.toml").write_text("[structure.watched]\nmembers = { left = 512 }\nalign = 64\n")
-    moved = played(player, relaid(observed, tmp_path / "layout.toml", tmp_path), LINE)
-    before, after = (sum(each.counts.misses for each in of.guests[0].raw.records) for of in (observed, moved))
-    assert before - after == 2 * n - 2
 
 
 INSTRUCTIONS: dict[str, tuple[str, dict[str, list[tuple[str, int]]]]] = {

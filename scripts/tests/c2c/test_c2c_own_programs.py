@@ -11,7 +11,7 @@ import pytest
 
 from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_options import OwnProgram
-from schedlib.c2c.plugin_guest import COMMAND, MARKER
+from schedlib.c2c.plugin_guest import MARKER
 from schedlib.errors import SchedlineError
 from schedlib.guest.busybox_guest import why_not_for
 from schedlib.guest.shared_libraries import PLACE, linked
@@ -25,11 +25,11 @@ MARK, SHELL = Path("/build/count"), Path("/build/busybox")
 @pytest.fixture
 def script(tmp_path: Path) -> OwnProgram:
     (tmp_path / "my.sh").write_text("echo hello\n")
-    return OwnProgram(tmp_path / "my.sh", is_script=True)
+    return OwnProgram(tmp_path / "my.sh")
 
 
 def test_a_program_goes_with_its_libraries() -> None:
-    files = plugin_guest.packed(OwnProgram(PYTHON, arguments=("-c", "1")), ARCH, MARK, SHELL)
+    files = plugin_guest._packed(OwnProgram(PYTHON, arguments=("-c", "1")), ARCH, MARK, SHELL)
     assert files[f"/program/{PYTHON.name}"] == PYTHON
     assert files[MARKER] == MARK
     assert {f"{PLACE}/{name}" for name in linked(PYTHON).needed} <= set(files)
@@ -43,13 +43,13 @@ def test_a_script_goes_with_a_shell_and_files(script: OwnProgram, tmp_path: Path
     (files / "deep").mkdir(parents=True)
     (files / "deep/data").write_text("x")
     (files / "tool").symlink_to(PYTHON)
-    found = plugin_guest.packed(replace(script, files=files), ARCH, MARK, SHELL)
+    found = plugin_guest._packed(replace(script, files=files), ARCH, MARK, SHELL)
     assert found["/bin/busybox"] == SHELL
     assert found["/program/my.sh"] == script.file
     assert found["/files/deep/data"] == files / "deep/data"
     # A program among the files has its libraries, too.
     assert linked(PYTHON).interpreter in found
-    assert linked(PYTHON).interpreter not in plugin_guest.packed(script, ARCH, MARK, SHELL)
+    assert linked(PYTHON).interpreter not in plugin_guest._packed(script, ARCH, MARK, SHELL)
 
 
 def test_the_command_keeps_every_byte_of_its_words(script: OwnProgram) -> None:
@@ -60,20 +60,10 @@ def test_the_command_keeps_every_byte_of_its_words(script: OwnProgram) -> None:
     assert plugin_guest.command(OwnProgram(PYTHON, marked=True)).startswith(b"marked\0/program/")
 
 
-def test_links_have_names_that_the_packer_can_read(tmp_path: Path) -> None:
-    (tmp_path / "a b").write_text("content")
-    (tmp_path / "links").mkdir()
-    found = plugin_guest.staged({"/files/x": tmp_path / "a b", COMMAND: tmp_path / "a b"}, tmp_path / "links")
-    assert [path.read_text() for path in found.values()] == ["content", "content"]
-    assert not any(" " in path.name for path in found.values())
-
-
 def test_what_cannot_be_run_is_refused(script: OwnProgram, tmp_path: Path) -> None:
     other = {"x86_64": "arm64", "arm64": "x86_64"}[ARCH]
-    library = plugin_guest.packed(OwnProgram(PYTHON), ARCH, MARK, SHELL)[f"{PLACE}/libm.so.6"]
+    library = plugin_guest._packed(OwnProgram(PYTHON), ARCH, MARK, SHELL)[f"{PLACE}/libm.so.6"]
     for own, arch, said in (
-        (replace(script, is_script=False), ARCH, "is no ELF program"),
-        (OwnProgram(PYTHON, is_script=True), ARCH, "is a program"),
         (OwnProgram(PYTHON), other, f"the guest is {other}"),
         (OwnProgram(library), ARCH, "it is a library"),
         (replace(script, arguments=("x" * 40000,)), ARCH, "too long"),

@@ -46,7 +46,7 @@ def counted(made: BuiltKernel, own: OwnProgram, place: Path) -> TrafficResult:
 def script(place: Path, text: str, *, marked: bool = False) -> OwnProgram:
     """A script of a user."""
     (place / "my.sh").write_text(text)
-    return OwnProgram(place / "my.sh", is_script=True, marked=marked)
+    return OwnProgram(place / "my.sh", marked=marked)
 
 
 @pytest.mark.parametrize("name", [name for name, each in WORKLOADS.items() if each.config == PROGRAMS])

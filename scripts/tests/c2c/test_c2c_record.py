@@ -15,7 +15,7 @@ import pytest
 import toy_kernel
 
 from one_verb import main_of
-from schedlib.c2c import c2c_verb, plugin_guest, record_job
+from schedlib.c2c import c2c_verb, plugin_guest, samples_job
 from schedlib.c2c.address_names import read_objects
 from schedlib.c2c.c2c_job import built, plan, source
 from schedlib.c2c.c2c_options import SOURCES, TAGS
@@ -24,8 +24,8 @@ from schedlib.c2c.memory_map import memory_map, plan_lines
 from schedlib.c2c.objects import watches
 from schedlib.c2c.observed import read_raw
 from schedlib.c2c.plugin_guest import Measurement, parameters_of
-from schedlib.c2c.record_job import objects_of_kernel, possible_cpus
 from schedlib.c2c.samples import read_measured
+from schedlib.c2c.samples_job import objects_of_kernel, possible_cpus
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
 from schedlib.kernel.topology import flat
@@ -82,9 +82,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SCHEDLINE_TEST_SAMPLES", str(PERF / "samples.txt"))
     monkeypatch.setenv("SCHEDLINE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(record_job, "_MEMORY", Path(os.devnull))
-    monkeypatch.setattr(record_job, "refuse_other_kernel", lambda vmlinux, running: None)
-    monkeypatch.setattr(record_job, "running_build_id", lambda: "")
+    monkeypatch.setattr(samples_job, "_MEMORY", Path(os.devnull))
+    monkeypatch.setattr(samples_job, "refuse_other_kernel", lambda vmlinux, running: None)
+    monkeypatch.setattr(samples_job, "running_build_id", lambda: "")
     return vmlinux
 
 
@@ -127,7 +127,7 @@ def test_a_machine_that_cannot(
     elif broken == "not root":
         monkeypatch.setattr(os, "geteuid", lambda: 1000)
     else:
-        monkeypatch.setattr(record_job, "_MEMORY", tmp_path / "nothing")
+        monkeypatch.setattr(samples_job, "_MEMORY", tmp_path / "nothing")
     out = tmp_path / "out"
     with pytest.raises(SchedlineError, match=said):
         main(["c2c", "record", "--vmlinux", str(machine), "--out", str(out)])
@@ -138,9 +138,9 @@ def test_a_machine_that_cannot(
 def test_another_kernel_than_the_one_that_runs(tmp_path: Path) -> None:
     vmlinux = toy_kernel.build(tmp_path)
     with pytest.raises(SchedlineError, match="another kernel than the one that runs"):
-        record_job.refuse_other_kernel(vmlinux, "0" * 40)
+        samples_job.refuse_other_kernel(vmlinux, "0" * 40)
     with pytest.raises(SchedlineError, match="is no vmlinux"):
-        record_job.refuse_other_kernel(PERF / "samples.txt", "0" * 40)
+        samples_job.refuse_other_kernel(PERF / "samples.txt", "0" * 40)
 
 
 def test_a_program_that_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ def test_drgn_finds_what_the_plugin_has_found(series: Tree, tmp_path: Path) -> N
         memory = memory_map(made.vmlinux, cache / "c2c", known)
         looked_at = watches(known, OBJECTS, 4)
         (place / "plan").write_text(plan(known, looked_at) + plan_lines(memory))
-        archive = plugin_guest.archive_of(made.kernel, plugin_guest.program(cache, "rt"), place)
+        archive = plugin_guest.archive_of(made.kernel, plugin_guest.files_for(cache, asked, asked.target), place)
         library, image = plugin_guest.plugin(cache), made.kernel.image
         words = plugin_guest.argv(asked, 100, image, archive, library, place / "plan", place / "raw")
         words += ["-device", "vmcoreinfo", "-qmp", f"unix:{monitor},server=on,wait=off", "-no-shutdown"]

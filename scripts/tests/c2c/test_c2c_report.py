@@ -280,15 +280,14 @@ BAD = {
     "--workload": "none",
     "--on": "uml",
     "--topology": "nothing",
-    "--program": "nowhere",
-    "--script": ".",
+    "--program": ".",
     "--files": __file__,
 }
 
 
 @pytest.mark.parametrize(
     "words",
-    [*BAD.items(), ("--cpus", "8", "--topology", "smt2"), ("--script", __file__, "--workload", "rt")],
+    [*BAD.items(), ("--cpus", "8", "--topology", "smt2"), ("--program", __file__, "--workload", "rt")],
     ids=lambda words: "".join(words[:2]),
 )
 def test_bad_options_are_errors(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:

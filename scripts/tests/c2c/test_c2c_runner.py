@@ -7,14 +7,17 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_options import SOURCES, OwnProgram
+from schedlib.c2c.plugin_guest import Measurement, parameters_of
 from schedlib.cache import cache_dir
 from schedlib.kernel.targets import TARGETS
+from schedlib.kernel.topology import flat
 
 pytestmark = pytest.mark.tools
 
@@ -45,10 +48,11 @@ def run(tmp_path: Path) -> Runner:
 
     def console(own: OwnProgram) -> str:
         root = tmp_path / "root"
-        files = plugin_guest.files_for(cache_dir(), own, TARGET)
+        asked = replace(Measurement(parameters_of(flat(2)), flat(2), ()), program=own)
+        files = plugin_guest.files_for(cache_dir(), asked, TARGET)
         (tmp_path / "command").write_bytes(plugin_guest.command(own))
         files[plugin_guest.COMMAND] = tmp_path / "command"
-        for name in plugin_guest.DIRECTORIES:
+        for name in ("/dev", "/files"):
             (root / name.lstrip("/")).mkdir(parents=True)
         for name, path in files.items():
             at = root / name.lstrip("/")
@@ -63,7 +67,7 @@ def run(tmp_path: Path) -> Runner:
 
 def script(place: Path, text: str) -> OwnProgram:
     (place / "my.sh").write_text(f"{text}\n")
-    return OwnProgram(place / "my.sh", is_script=True)
+    return OwnProgram(place / "my.sh")
 
 
 @pytest.fixture
@@ -87,7 +91,7 @@ def test_a_script_has_its_files_and_the_programs_among_them(run: Runner, program
     program.rename(files / "tool")
     (files / "data").write_text("some data\n")
     own = script(tmp_path, 'pwd\ncat "$1"\n./tool\nschedline-count start\nschedline-count stop')
-    said = run(OwnProgram(own.file, is_script=True, arguments=("data",), files=files)).splitlines()
+    said = run(OwnProgram(own.file, arguments=("data",), files=files)).splitlines()
     assert said[-4:] == ["program: /files", "program: some data", "program: 1 words, the last is ./tool, 1", DONE]
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from guest_programs import use_programs_of_tests
 
 from schedlib.c2c.blame import blame
 from schedlib.c2c.c2c_job import built, observe, source
-from schedlib.c2c.c2c_options import ALL, PROGRAMS, SOURCES, OwnProgram
+from schedlib.c2c.c2c_options import ALL
 from schedlib.c2c.observed import Observed, Player, result_of
 from schedlib.c2c.plugin_guest import Measurement, parameters_of, replayer
 from schedlib.cache import cache_dir, scratch
@@ -32,9 +31,9 @@ ROUNDS = 30
 """Of known_memory.c."""
 
 
-def asked_for(cpus: int, own: OwnProgram | None = None, **others: Any) -> Measurement:
+def asked_for(cpus: int, **others: Any) -> Measurement:
     """One guest in which all memory is watched."""
-    return Measurement(parameters_of(flat(cpus), objects=(ALL,), **others), flat(cpus), (100,), 240.0, program=own)
+    return Measurement(parameters_of(flat(cpus), objects=(ALL,), **others), flat(cpus), (100,), 240.0)
 
 
 def counted(tree: Tree, commit: str, asked: Measurement, place: Path) -> tuple[Observed, tuple[BlamedField, ...]]:
@@ -115,23 +114,3 @@ def test_a_field_that_is_put_wrong_on_purpose_is_named_first(
     ]
     # The rebuilt kernel runs in another order: so few rounds are far from the prediction.
     assert misses[0] - misses[1] == pytest.approx(blamed[0].saved[0], rel=0.3)
-
-
-def test_a_counter_among_read_fields_is_named_first(series: Tree, tmp_path: Path) -> None:
-    """A dentry whose counter lies beside what each lookup reads; and the same kernel if nobody writes the counter."""
-    commit = apply_diff(series, compose(series).commit, (HERE / "spoiled/dentry.diff").read_bytes(), "dentry.diff\n")
-    assert commit
-    program = tmp_path / "walk"
-    words = ["gcc", "-O2", "-static", f"-I{SOURCES}", "-o", str(program), str(HERE / "spoiled/walk.c")]
-    subprocess.run(words, check=True)
-    blamed = {}
-    for name, arguments in (("written", ()), ("only-read", ("quiet",))):
-        own = OwnProgram(program, arguments=arguments, marked=True)
-        asked = asked_for(4, own, workload=own.name, rounds=1, config=PROGRAMS)
-        (tmp_path / name).mkdir()
-        _, blamed[name] = counted(series, commit, asked, tmp_path / name)
-    field = "dentry.d_lockref.lock_count"
-    first, second = blamed["written"][:2]
-    assert first.field == field
-    assert first.saved[0] > 2 * second.saved[0]
-    assert not [each for each in blamed["only-read"] if each.field == field and each.saved[0] > 0]
