@@ -11,7 +11,7 @@
 #define PAGE_SIZE (1ull << PAGE_SHIFT)
 #define TYPE_SHIFT 24
 #define FIXED_MAPPINGS 0xffffffffff000000ull
-#define LONGEST 64		/* name of a cache, an array or a function */
+#define LONGEST 64		/* name of a cache or an array */
 #define MOST_ARRAYS 8
 #define MOST_KEPT (64ul << 20)	/* bytes of page descriptors: those of 4 GiB */
 
@@ -20,8 +20,6 @@ static struct {
 	unsigned int structure, head, type, users;	/* of struct page */
 	unsigned int slab, table, large;		/* types of pages */
 	unsigned int cache, name, size, object;
-	bool has_callers;
-	unsigned int vector, function;
 	char bases[3][20];				/* how to find the first three */
 } plan;
 
@@ -39,14 +37,8 @@ static uint64_t *stacks;
 static char *kept;
 static size_t size_kept;
 
-/* The slab of the last page that was written, if its objects have callers. */
-static struct {
-	uint64_t vector, first, size, written;
-} callers;
-
 static uint64_t last_page;
 static unsigned int reader;
-static unsigned long size_of_line;
 static FILE *out;
 
 bool memory_plan(const char *text)
@@ -57,8 +49,6 @@ bool memory_plan(const char *text)
 		number_of_arrays++;
 		return true;
 	}
-	if (sscanf(text, "callers %u %u", &plan.vector, &plan.function) == 2)
-		return plan.has_callers = true;
 	if (sscanf(text, "memory %19s %19s %19s %u %u %u %u %u %u %u %u %u %u %u", plan.bases[0],
 		   plan.bases[1], plan.bases[2], &plan.structure, &plan.head, &plan.type,
 		   &plan.users, &plan.slab, &plan.table, &plan.large, &plan.cache, &plan.name,
@@ -174,35 +164,6 @@ static void write_slab(uint64_t head, uint64_t address)
 	fprintf(out, "page %" PRIx64 " slab %s %" PRIx64 " %u %u\n", address, i ? name : "?", first,
 		(unsigned int)word_at(cache + plan.size, 4),
 		(unsigned int)word_at(cache + plan.object, 4));
-	if (!plan.has_callers || strncmp(name, "kmalloc-", 8))
-		return;
-	/* The lowest bits are flags. */
-	callers.vector = word_at(head + plan.vector, sizeof(uint64_t)) & ~7ull;
-	callers.first = first;
-	callers.size = word_at(cache + plan.size, 4);
-}
-
-static void write_caller(uint64_t object)
-{
-	uint64_t at = callers.vector + (object - callers.first) / callers.size * sizeof(at);
-	uint64_t tag = word_at(at, sizeof(tag));
-	char name[LONGEST + 1] = "";
-
-	/* What was allocated before there were tags has none. */
-	if (tag >> 63 && internals_read(reader, word_at(tag + plan.function, sizeof(tag)), name, LONGEST))
-		fprintf(out, "caller %" PRIx64 " %s\n", object, name);
-}
-
-/* A line may have several objects, and an object several lines. */
-static void write_callers(uint64_t address)
-{
-	uint64_t object = address - (address - callers.first) % callers.size;
-
-	for (; object < address + size_of_line; object += callers.size) {
-		if (object > callers.written)
-			write_caller(object);
-		callers.written = object;
-	}
 }
 
 static void write_page(uint64_t address)
@@ -229,16 +190,13 @@ static void write_line(uint64_t address)
 {
 	uint64_t page = address & ~(PAGE_SIZE - 1);
 
-	if (page != last_page) {
-		last_page = page;
-		callers.vector = 0;
-		if (page >= plan.direct && page < plan.pages && page - plan.direct < 1ull << 45)
-			write_page(page);
-		else if (is_stack(page))
-			fprintf(out, "page %" PRIx64 " stack\n", page);
-	}
-	if (callers.vector)
-		write_callers(address);
+	if (page == last_page)
+		return;
+	last_page = page;
+	if (page >= plan.direct && page < plan.pages && page - plan.direct < 1ull << 45)
+		write_page(page);
+	else if (is_stack(page))
+		fprintf(out, "page %" PRIx64 " stack\n", page);
 }
 
 static void write_arrays(void)
@@ -256,13 +214,12 @@ static void write_arrays(void)
 	}
 }
 
-void memory_write(struct c2c_model *model, unsigned int cpu, unsigned long line, FILE *file)
+void memory_write(struct c2c_model *model, unsigned int cpu, FILE *file)
 {
 	if (!plan.structure)
 		return;
 	out = file;
 	reader = cpu;
-	size_of_line = line;
 	fprintf(out, "areas %" PRIx64 " %" PRIx64 " %" PRIx64 "\n", plan.pages, plan.direct,
 		plan.vmalloc);
 	write_arrays();

@@ -16,13 +16,10 @@
  * kmem_cache of name, size and object_size. It may have lines
  *
  *	array NAME POINTER LAST
- *	callers VECTOR FUNCTION
  *
- * The first is for an array that is found through a pointer to its pointer, at
- * POINTER; LAST is the address of a 32-bit variable with the number of its last
- * element. If LAST is 0, the pointer at POINTER leads to a single object. The second
- * is for a kernel with CONFIG_MEM_ALLOC_PROFILING: the offsets in struct slab of
- * obj_exts, and in struct codetag of function.
+ * for arrays that are found through a pointer to their pointer, at POINTER; LAST is
+ * the address of a 32-bit variable with the number of the last element. If LAST is 0,
+ * the pointer at POINTER leads to a single object.
  */
 #ifndef C2C_MEMORY_H
 #define C2C_MEMORY_H
@@ -54,14 +51,10 @@ void memory_is_stack(uint64_t address);
  *	page ADDRESS table|large|stack|other
  *	again ADDRESS		something else used the page when counting began
  *
- * For each object of kmalloc on such a line, if the plan has `callers`:
- *
- *	caller ADDRESS FUNCTION		the function that allocated it
- *
  * Before all of them stand a line "areas PAGES DIRECT VMALLOC" with the places, and
  * for each array a line "array NAME FIRST NUMBER". All is read through the page
- * tables of `cpu`. `line` is the size of a line in bytes.
+ * tables of `cpu`.
  */
-void memory_write(struct c2c_model *model, unsigned int cpu, unsigned long line, FILE *file);
+void memory_write(struct c2c_model *model, unsigned int cpu, FILE *file);
 
 #endif

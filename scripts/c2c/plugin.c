@@ -84,7 +84,7 @@ static void write_memory(unsigned int cpu, FILE *file)
 	struct c2c_private private = { 0 };
 
 	objects_write_offsets(cpu, file);
-	memory_write(model, cpu, option.line, file);
+	memory_write(model, cpu, file);
 	c2c_sum_private(model, &private);
 	fprintf(file, "private %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", private.lines,
 		private.accesses, private.misses);

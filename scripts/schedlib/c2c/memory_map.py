@@ -24,7 +24,7 @@ from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict
 from schedlib.paths import CONFIGS
 
-VERSION = 5
+VERSION = 6
 
 _SLABS, _TASKS = "mm/slub.c", "kernel/fork.c"
 """The units that know slabs, and many of the structures that have slabs of their own."""
@@ -38,10 +38,6 @@ _OFFSETS = (
     ("kmem_cache", "size"),
     ("kmem_cache", "object_size"),
 )
-_CALLERS = (("slab", "obj_exts"), ("codetag", "function"))
-"""What a kernel with CONFIG_MEM_ALLOC_PROFILING knows of allocations. Memory cgroups put more into obj_exts."""
-_CGROUPS = ("page", "memcg_data")
-
 _TYPES = ("PGTY_slab", "PGTY_table", "PGTY_large_kmalloc")
 _BASES = ("vmemmap_base", "page_offset_base", "vmalloc_base")
 """Variables of x86-64: where page descriptors, the direct map and vmalloc begin."""
@@ -102,7 +98,6 @@ class MemoryMap:
         structures: those of slabs and arrays, and struct page.
         arrays: for each structure of an array, the addresses of `pointer` and `last`; 0 if there is no `last`.
         bases: where page descriptors, the direct map and vmalloc begin, as scripts/c2c/memory.h describes it.
-        callers: the fields in _CALLERS, if this kernel knows which function allocated an object.
     """
 
     offsets: tuple[int, ...]
@@ -112,7 +107,6 @@ class MemoryMap:
     last: int
     structures: Mapping[str, MappedStructure]
     arrays: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    callers: tuple[int, ...] = ()
     bases: tuple[str, ...] = ()
 
 
@@ -140,7 +134,7 @@ def _read(vmlinux: Path, types_of: SlabTypes, known: KernelMap) -> MemoryMap:
         elf = ELFFile(file)
         section, units = elf.get_section_by_name(_PER_CPU), Units(elf, vmlinux)
         slub = units.need(_SLABS)
-        slabs = slub.structures(frozenset({"page", "slab", "kmem_cache", "codetag"}))
+        slabs = slub.structures(frozenset({"page", "slab", "kmem_cache"}))
         types = slub.enumerators(frozenset(_TYPES))
         structures: dict[str, MappedStructure] = {}
         for name, wanted in tags.items():
@@ -152,9 +146,7 @@ def _read(vmlinux: Path, types_of: SlabTypes, known: KernelMap) -> MemoryMap:
             if pointer and (number or not array.last):
                 arrays[tag] = pointer, number.address if number else 0
                 structures |= units.need(array.unit).structures(frozenset({tag}))
-    offsets, callers = _offsets(slabs, _OFFSETS), _offsets(slabs, _CALLERS)
-    if _CALLERS[0] not in callers or _CALLERS[1] not in callers or _offsets(slabs, [_CGROUPS]):
-        callers = {}
+    offsets = _offsets(slabs, _OFFSETS)
     lacking = [".".join(name) for name in _OFFSETS if name not in offsets]
     lacking += [name for name in _TYPES if name not in types]
     if section is None or lacking:
@@ -171,7 +163,6 @@ def _read(vmlinux: Path, types_of: SlabTypes, known: KernelMap) -> MemoryMap:
         start + size,
         structures,
         arrays,
-        tuple(callers.values()),
         bases_of(known, vmlinux.with_name(".config"), slabs["page"].size),
     )
 
@@ -244,8 +235,6 @@ def plan_lines(memory: MemoryMap) -> str:
     numbers = (memory.page, head, kind, users, slab, table, large, cache, name, size, object_size)
     lines = [" ".join(["memory", *memory.bases, *map(str, numbers)])]
     lines += [f"array {tag} {pointer:x} {last:x}" for tag, (pointer, last) in memory.arrays.items()]
-    if memory.callers:
-        lines.append(" ".join(["callers", *map(str, memory.callers)]))
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -266,7 +255,7 @@ class MemoryNames:
 
     def __init__(self, known: KernelMap, memory: MemoryMap, raw: Raw) -> None:
         self._known, self._memory = known, memory
-        self._pages, self._areas, self._callers = raw.pages, raw.areas, raw.callers
+        self._pages, self._areas = raw.pages, raw.areas
         # Where each CPU has its per-CPU variables, sorted: there may be hundreds of CPUs.
         self._cpus = sorted(((offset + memory.first) % (1 << 64), cpu) for cpu, offset in enumerate(raw.offsets))
         self._starts = [symbol.address for symbol in known.data]
@@ -344,9 +333,7 @@ class MemoryNames:
             if address >= behind:
                 return _watch(f"behind {known.structure}", max(page.size - structure.size, 1)), 0, behind
             return _watch(known.structure, structure.size, tag=known.structure), 0, start
-        caller = self._callers.get(start)
-        of = f"{page.cache} of {caller}()" if caller else f"slab {page.cache}"
-        return _watch(of, page.object_size), 0, start
+        return _watch(f"slab {page.cache}", page.object_size), 0, start
 
 
 def _watch(owner: str, size: int, *, tag: str = "", per_cpu: bool = False) -> Watch:

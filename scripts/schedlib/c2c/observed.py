@@ -38,7 +38,7 @@ from schedlib.process import must
 HEAD = "c2c-raw 2"
 PAGE = 4096
 """Bytes of a page of the guest."""
-_WORDS = ("record", "object", "absent", "page", "areas", "percpu", "array", "caller", "again", "private")
+_WORDS = ("record", "object", "absent", "page", "areas", "percpu", "array", "again", "private")
 """Of the output's lines."""
 
 _KINDS: dict[str, AccessKind] = {"load": "load", "store": "store", "rmw": "rmw"}
@@ -87,7 +87,6 @@ class Raw:
         offsets: of the per-CPU variables of each CPU.
         private: what was left out because only one CPU used it.
         arrays: for each structure of an array, the address of its first element, and how many it has.
-        callers: the functions that allocated objects of kmalloc, by the object's address, if the kernel knows them.
         again: pages that something else used when counting began.
     """
 
@@ -100,7 +99,6 @@ class Raw:
     offsets: tuple[int, ...] = ()
     private: PrivateLines | UnsetType = UNSET
     arrays: dict[str, tuple[int, int]] = field(default_factory=dict)
-    callers: dict[int, str] = field(default_factory=dict)
     again: tuple[int, ...] = ()
 
 
@@ -151,7 +149,6 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
         offsets=tuple(int(offset, 16) for _, offset in by_word["percpu"]),
         private=private[0] if private else UNSET,
         arrays={name: (int(first, 16), int(number)) for name, first, number in by_word["array"]},
-        callers={int(address, 16): name for address, name in by_word["caller"]},
         again=tuple(int(address, 16) for (address,) in by_word["again"]),
     )
 

@@ -75,7 +75,6 @@ RAW = Raw(
     AREAS,
     tuple(offset % (1 << 64) for offset in OFFSETS),
     arrays={"futex_hash_bucket": (DIRECT + 0x7000, 16), "pcpu_chunk": (DIRECT + 0x8000, 1)},
-    callers={DIRECT + 0x2000 + 128: "alloc_things"},
 )
 
 
@@ -100,8 +99,6 @@ def place(address: int, *others: int) -> tuple[str, int, str]:
         (DIRECT + 0x3000 + 4, ("task_struct", 4, "(hole)")),
         (DIRECT + 0x3000 + 128 + 8, ("behind task_struct", 8, "")),
         (DIRECT + 0x2000 + 64 + 8, ("slab kmalloc-64", 8, "")),
-        # The same, in a kernel that knows who allocated it.
-        (DIRECT + 0x2000 + 128 + 8, ("kmalloc-64 of alloc_things()", 8, "")),
         # The third element of an array, and what follows the array.
         (DIRECT + 0x7000 + 132, ("futex_hash_bucket", 4, "lock")),
         (DIRECT + 0x7400, ("unnamed", 0, "")),
@@ -161,7 +158,6 @@ ARRAY = "array futex_hash_bucket ffffffff81900018 ffffffff81900020\narray pcpu_c
 def test_the_plan_says_where_pages_are_described() -> None:
     variables = "memory ffffffff81900008 ffffffff81900000 ffffffff81900010"
     assert plan_lines(MEMORY) == f"{variables} {NUMBERS}\n{ARRAY}\n"
-    assert plan_lines(replace(MEMORY, callers=(56, 8))) == f"{variables} {NUMBERS}\n{ARRAY}\ncallers 56 8\n"
     with pytest.raises(SchedlineError, match="no page_offset_base"):
         plan_lines(replace(MEMORY, bases=()))
 
@@ -195,7 +191,6 @@ percpu 0 10
 percpu 1 20
 array futex_hash_bucket ffff888000007000 16
 page ffff888000001000 slab kmalloc-64 ffff888000001000 64 64
-caller ffff888000001040 alloc_things
 again ffff888000005000
 page ffff888000005000 table
 private 7 100 7
@@ -207,7 +202,7 @@ end 1
     assert raw.areas == AREAS
     assert (raw.offsets, raw.pages[0xFFFF888000005000].kind) == ((16, 32), "table")
     assert raw.pages[0xFFFF888000001000] == slab(0xFFFF888000001000, "kmalloc-64", 64, 64)
-    assert (raw.callers, raw.again) == ({DIRECT + 0x1040: "alloc_things"}, (DIRECT + 0x5000,))
+    assert raw.again == (DIRECT + 0x5000,)
     assert raw.arrays == {"futex_hash_bucket": (DIRECT + 0x7000, 16)}
     assert raw.private
     assert (raw.private.lines, raw.private.accesses, raw.private.misses) == (7, 100, 7)
