@@ -10,10 +10,10 @@
  * on a line of its own; an empty line ends a batch of questions, and is answered
  * with one line
  *
- *	MISSES UPGRADES
+ *	MISSES
  *
- * for each, and another empty line: the sum over all objects of the structure, whose lines are separate.
- * They are those of model.h.
+ * for each, and another empty line: the sum over all objects of the structure,
+ * whose lines are separate. They are those of model.h.
  *
  * The lines of MAP are
  *
@@ -191,7 +191,7 @@ static void write_used(void)
 
 static void answer(void)
 {
-	uint64_t misses = 0, upgrades = 0;
+	uint64_t misses = 0;
 	size_t word;
 
 	memset(holders, 0, number_of_objects * sizeof(*holders));
@@ -200,14 +200,11 @@ static void answer(void)
 			const struct event *event = &events[word * 64 + __builtin_ctzll(left)];
 			uint64_t *have = &holders[event->object], own = 1ull << event->cpu;
 
-			if (!(*have & own))
-				misses++;
-			else if (event->store && *have != own)
-				upgrades++;
+			misses += !(*have & own);
 			*have = event->store ? own : *have | own;
 		}
 	}
-	printf("%" PRIu64 " %" PRIu64 "\n", misses, upgrades);
+	printf("%" PRIu64 "\n", misses);
 }
 
 /* Choose the events of the atoms that a question names. */

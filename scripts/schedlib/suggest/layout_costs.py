@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -187,11 +186,6 @@ def refuse_absent(observed: Observed, tag: str) -> None:
         f"the trace of {workload} has memory in which a {tag} may lie, but does not know where: {', '.join(unknown)}",
         "name its slab cache in configs/slab-types.toml, and make the trace again",
     )
-
-
-def beginnings(observed: Observed, tag: str, line: int) -> Counter[int]:
-    """Where on a line the objects of a structure begin, and how many do; the trace has its objects divided."""
-    return Counter(start % line for start in starts(observed, tag))
 
 
 def starts(observed: Observed, tag: str) -> Iterator[int]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
-from schedlib.c2c.moved_layout import up
+from schedlib.c2c.moved_layout import StructureLayout, up
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField
 from schedlib.layout.members import Member, Structure, Unnamed
@@ -142,18 +142,11 @@ class Movable:
             for name, inside in part.members
         }
 
-    def fields(self, arrangement: Arrangement, line: int) -> dict[str, int]:
-        """The same without those that have no bytes: nobody can have accessed them."""
+    def layout(self, arrangement: Arrangement, line: int) -> StructureLayout:
+        """Its layout for a replay, without members that have no bytes: nobody can have accessed them."""
         every = self.members(arrangement, line)
-        return {name: offset for name, offset in every.items() if name not in self.empty}
-
-    def lines_of_units(self, arrangement: Arrangement, line: int) -> list[frozenset[int]]:
-        """The lines that each unit has bytes on."""
-        offsets, _ = self.offsets(arrangement, line)
-        found: list[set[int]] = [set() for _ in self.units]
-        for offset, (number, part) in zip(offsets, self.parts, strict=True):
-            found[number].update(range(offset // line, (offset + max(part.size, 1) - 1) // line + 1))
-        return [frozenset(each) for each in found]
+        fields = {name: offset for name, offset in every.items() if name not in self.empty}
+        return StructureLayout(fields, self.size(arrangement, line), self.alignment(arrangement, line))
 
 
 def sharing_together(structure: Structure, body: Body) -> Body:
@@ -202,11 +195,15 @@ def movable(
     found = _explained(Movable(tag, tuple(units), start, line, structure.type.align or 1, empty), there)
     size = found.size(start)
     if size != structure.type.size:
-        raise SchedlineError(
-            f"the source of struct {tag} does not explain its size: {structure.type.size} bytes, not {size}",
-            "another order of its members cannot be computed; report this structure",
-        )
+        raise _not_explained(tag, f"explain its size: {structure.type.size} bytes, not {size}")
     return found
+
+
+def _not_explained(tag: str, what: str) -> SchedlineError:
+    return SchedlineError(
+        f"the source of struct {tag} does not {what}",
+        "another order of its members cannot be computed; report this structure",
+    )
 
 
 def _explained(found: Movable, there: Mapping[str, int]) -> Movable:
@@ -228,10 +225,7 @@ def _explained(found: Movable, there: Mapping[str, int]) -> Movable:
             found = replace(found, units=tuple(units))
             offset = found.offsets(found.start, found.line)[0][number]
         if offset != wanted:
-            raise SchedlineError(
-                f"the source of struct {found.tag} does not explain why {name} is at offset {wanted}, not {offset}",
-                "another order of its members cannot be computed; report this structure",
-            )
+            raise _not_explained(found.tag, f"explain why {name} is at offset {wanted}, not {offset}")
     return found
 
 
@@ -249,10 +243,7 @@ def _members_of_pieces(structure: Structure, body: Body, tag: str) -> Iterator[t
             yield number, mine
     missing = [member for member in left if member.size]
     if missing:
-        raise SchedlineError(
-            f"the source of struct {tag} does not show its member {missing[0].name}",
-            "another order of its members cannot be computed; report this structure",
-        )
+        raise _not_explained(tag, f"show its member {missing[0].name}")
 
 
 def _unforced(members: Sequence[Member], piece: Piece) -> list[Member]:

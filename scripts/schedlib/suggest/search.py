@@ -47,14 +47,6 @@ _MOST_TRIED = 200
 """Orders that contracts refuse, before a neighbourhood is given up."""
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Of one line, or of several together, in one trace."""
-
-    misses: int
-    upgrades: int
-
-
 def granule(size: int, align: int) -> int:
     """Bytes of the pieces of a part: none can straddle a line, wherever the part lies."""
     return min(_WORD, align, max(size, 1))
@@ -71,7 +63,7 @@ class _Program:
         self._process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, text=True)
         streams = self._process.stdin, self._process.stdout, self._process.stderr
         self._to, self._from, self._said = (each for each in streams if each)
-        self.known: dict[Line, Cost] = {}
+        self.known: dict[Line, int] = {}
         self.used = frozenset(map(int, self._row().split()[1:]))
 
     def _row(self) -> str:
@@ -83,14 +75,13 @@ class _Program:
         return row
 
     def ask(self, lines: Sequence[Line]) -> None:
-        """Learn the costs of lines."""
+        """Learn the misses on lines."""
         for start in range(0, len(lines), _BATCH):
             part = lines[start : start + _BATCH]
             self._to.write("".join(f"{' '.join(map(str, _atoms(line)))}\n" for line in part) + "\n")
             self._to.flush()
             for line in part:
-                misses, upgrades = self._row().split()
-                self.known[line] = Cost(int(misses), int(upgrades))
+                self.known[line] = int(self._row())
             self._row()
 
     def close(self) -> None:
@@ -162,8 +153,8 @@ class LineCosts:
         self._pool.shutdown()
         self._stack.close()
 
-    def of(self, lines: Iterable[Line]) -> list[Mapping[Line, Cost]]:
-        """For each trace the costs of lines, these among others."""
+    def of(self, lines: Iterable[Line]) -> list[Mapping[Line, int]]:
+        """For each trace the misses on lines, these among others."""
         wanted = sorted(set(lines))
 
         def ask(program: _Program) -> None:
@@ -228,15 +219,10 @@ class Search:
                 found[at] = found.get(at, 0) | bit
         return list(found.values())
 
-    def costs(self, arrangement: Arrangement, line: int) -> list[Cost]:
-        """What each trace costs."""
-        wanted = self._lines(arrangement, line)
-        every = ([known[each] for each in wanted] for known in self._costs.of(wanted))
-        return [Cost(sum(each.misses for each in rows), sum(each.upgrades for each in rows)) for rows in every]
-
     def misses(self, arrangement: Arrangement, line: int) -> list[int]:
         """The misses of each trace."""
-        return [each.misses for each in self.costs(arrangement, line)]
+        wanted = self._lines(arrangement, line)
+        return [sum(known[each] for each in wanted) for known in self._costs.of(wanted)]
 
     def scores(self, arrangements: Sequence[Arrangement]) -> list[float]:
         """The objective of each arrangement."""
@@ -248,7 +234,7 @@ class Search:
             total = 0.0
             for size, row in zip(sizes, rows, strict=True):
                 shares = [
-                    sum(costs[line].misses for line in row) / max(base, 1)
+                    sum(costs[line] for line in row) / max(base, 1)
                     for costs, base in zip(known, self._base[size], strict=True)
                 ]
                 total += 100 * self._objective.weights[size] * sum(shares) / len(shares)

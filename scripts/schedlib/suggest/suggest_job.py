@@ -16,7 +16,7 @@ from schedlib import TOOL, doctor
 from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_job import BuiltKernel, built, observe, source
 from schedlib.c2c.c2c_options import LINES, WORKLOADS, SuggestOptions
-from schedlib.c2c.moved_layout import StructureLayout, up
+from schedlib.c2c.moved_layout import up
 from schedlib.c2c.observed import Observed
 from schedlib.c2c.plugin_guest import Measurement
 from schedlib.c2c.trace import traced
@@ -36,7 +36,7 @@ from schedlib.names import pack_names
 from schedlib.paths import CONFIGS
 from schedlib.progress import say, step
 from schedlib.suggest import layout_costs, suggest_report
-from schedlib.suggest.layout_costs import Embedded, TracedWorkload, beginnings, embedded, refuse_absent
+from schedlib.suggest.layout_costs import Embedded, TracedWorkload, embedded, refuse_absent, starts
 from schedlib.suggest.member_text import Body, body_of, moved_pieces
 from schedlib.suggest.movable import Arrangement, Movable, movable, sharing_together
 from schedlib.suggest.search import LineCosts, Objective, Search
@@ -295,7 +295,7 @@ def _beginnings(seen: Sequence[Observed], structure: Movable) -> dict[int, int]:
     """Where on a line of each size the search takes the objects to begin: where most of them do."""
     found = {}
     for line in LINES:
-        there = sum((beginnings(each, structure.tag, line) for each in seen), Counter[int]())
+        there = Counter(start % line for each in seen for start in starts(each, structure.tag))
         ((found[line], most),) = there.most_common(1)
         if len(there) > 1 and line == structure.line:
             say(
@@ -312,12 +312,7 @@ def _counted(case: _Case, found: Arrangement) -> list[LayoutCosts]:
     with step("playing the traces with each layout"):
         for number, workload in enumerate(case.workloads):
             for name, each in ((TODAY, structure.start), (SUGGESTED, found)):
-                layouts = {
-                    line: StructureLayout(
-                        structure.fields(each, line), structure.size(each, line), structure.alignment(each, line)
-                    )
-                    for line in LINES
-                }
+                layouts = {line: structure.layout(each, line) for line in LINES}
                 place = _directory(case.place / f"layout-{number}-{name}")
                 costs.append(layout_costs.replayed(program, workload, case.where, name, layouts, place))
     return costs

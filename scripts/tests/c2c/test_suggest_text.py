@@ -281,7 +281,7 @@ def test_a_compiler_agrees_about_types_that_start_lines_or_are_empty(
     assert {each.name: each.offset for each in moved.members} == found.members(wanted, line)
     assert found.offsets(wanted, line)[1] == moved.type.size
     # What has no bytes is no field of a trace. Only the array without elements stays where it is.
-    assert found.members(wanted, line).keys() - found.fields(wanted, line).keys() == {"stats", "mask"}
+    assert found.members(wanted, line).keys() - found.layout(wanted, line).members.keys() == {"stats", "mask"}
     assert [unit.segment for unit in found.units] == [0] * 8 + [1]
 
 
