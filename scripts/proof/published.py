@@ -14,9 +14,10 @@ from pathlib import Path
 
 from msgspec import field
 
+from schedlib import progress
 from schedlib.c2c.moved_layout import is_part
 from schedlib.c2c.samples import ranks, spearman, wilson
-from schedlib.c2c.traffic_table import grid, middle, named
+from schedlib.c2c.traffic_report import middle, named
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import AccessKind, TrafficResult, TrafficRow, read_result
 from schedlib.formats.data_file import read_toml
@@ -333,7 +334,7 @@ def _lines(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> Iter
             cells[3] = f"{order['published'][name]:g}"
         counted = medians.get(name, 0)
         rows.append((name, *cells, f"{counted / total:.1%}", str(counted), f"{order['emulated'][name]:g}"))
-    yield from grid(rows, 1)
+    yield from progress.table(rows, left=1)
     found = agreement_of(published, amounts)
     correlation = spearman(there, {name: float(value) for name, value in medians.items()}) if published.line else None
     if correlation:

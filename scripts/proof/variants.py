@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib.c2c.traffic_table import grid, middle
+from schedlib import progress
+from schedlib.c2c.traffic_report import middle
 from schedlib.cache import cache_dir
 from schedlib.formats.c2c_document import TrafficResult, read_result
 from schedlib.paths import PROJECT
@@ -64,7 +65,7 @@ def table(workload: str, rows: Mapping[str, TrafficResult]) -> Sequence[str]:
         (workload, "misses", "HITM", "false sharing", "upgrades"),
         *((name, *figures(each)) for name, each in rows.items()),
     ]
-    return list(grid(cells, 1))
+    return progress.table(cells, left=1)
 
 
 def main() -> None:

@@ -132,10 +132,16 @@ def printable(text: str, keep: str = "") -> str:
     return "".join(char if char.isprintable() or char in keep else "\ufffd" for char in text)
 
 
-def table(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
-    """The lines of a table: each column is as wide as its widest cell."""
+def table(rows: Sequence[Sequence[str]], gap: str = "  ", left: int | None = None) -> list[str]:
+    """The lines of a table: each column is as wide as its widest cell; those behind the first `left` are numbers."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    most = len(widths) if left is None else left
+
+    def cells(row: Sequence[str]) -> list[str]:
+        placed = enumerate(zip(row, widths, strict=True))
+        return [cell.ljust(width) if at < most else cell.rjust(width) for at, (cell, width) in placed]
+
+    return [gap.join(cells(row)).rstrip() for row in rows]
 
 
 def tell(text: str) -> None:

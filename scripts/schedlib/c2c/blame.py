@@ -12,7 +12,7 @@ from pathlib import Path
 from schedlib.c2c.c2c_options import LINES
 from schedlib.c2c.objects import Watch
 from schedlib.c2c.observed import Observed, ObservedGuest, Player
-from schedlib.c2c.traffic_table import field_name, function_name, line_name, middle, named, totals
+from schedlib.c2c.traffic_report import field_name, function_name, line_name, middle, named, totals
 from schedlib.formats.c2c_document import BlamedField, Counts, TrafficResult, TrafficRow
 
 _SMALL = 0.005

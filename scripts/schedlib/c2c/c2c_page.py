@@ -12,8 +12,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from schedlib.c2c.traffic_report import sections
-from schedlib.c2c.traffic_table import function_name, most_missed, totals
+from schedlib.c2c.traffic_report import function_name, most_missed, sections, totals
 from schedlib.formats.c2c_document import Counts, MappedField, TrafficResult, TrafficRow, Watched
 from schedlib.formats.svg import STYLE, Cell, DrawnLine, DrawnObject, Key
 from schedlib.formats.svg import picture as drawn

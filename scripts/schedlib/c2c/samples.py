@@ -16,7 +16,7 @@ from msgspec import Meta
 from msgspec.structs import astuple
 
 from schedlib.c2c.objects import UNNAMED
-from schedlib.c2c.traffic_table import field_name, totals
+from schedlib.c2c.traffic_report import field_name, totals
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import Place, TrafficResult, TrafficRow

@@ -40,13 +40,13 @@ from schedlib.c2c.samples import (
     effective,
     wilson,
 )
-from schedlib.c2c.traffic_table import field_name, grid
+from schedlib.c2c.traffic_report import field_name
 from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.kernel.machine import build_id_of, running_build_id
 from schedlib.process import clean_environment, dying_with_us, must, run
-from schedlib.progress import printable, say, step
+from schedlib.progress import printable, say, step, table
 from schedlib.verdict import Verdict
 
 _FIELDS, _FUNCTIONS = 40, 20
@@ -86,7 +86,7 @@ def _lines(result: MeasuredDocument) -> Iterator[str]:
     if lost.samples:
         share = sum(each.share for each in result.unresolved)
         rows.append(("unresolved", f"{share:.1%}", "", "", *_numbers(lost)))
-    yield from grid(rows, 1)
+    yield from table(rows, left=1)
     if len(result.fields) > _FIELDS:
         yield f"{len(result.fields) - _FIELDS} others: the JSON has them"
     for reason in result.unresolved:
@@ -98,7 +98,7 @@ def _lines(result: MeasuredDocument) -> Iterator[str]:
     hottest = sorted(functions, key=lambda name: (-functions[name].amount(result.metric), name))
     rows = [("function", "samples", "taken", "remote", "cycles each")]
     rows += [(name, *_numbers(functions[name])) for name in hottest[:_FUNCTIONS]]
-    yield from grid(rows, 1)
+    yield from table(rows, left=1)
 
 
 def _numbers(sampled: Sampled) -> tuple[str, ...]:

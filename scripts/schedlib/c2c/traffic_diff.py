@@ -13,13 +13,12 @@ from msgspec.structs import asdict
 
 from schedlib import TOOL
 from schedlib.c2c.c2c_options import C2cDiffOptions
-from schedlib.c2c.traffic_table import (
+from schedlib.c2c.traffic_report import (
     COUNTS,
     TITLES,
     CountName,
     field_name,
     function_name,
-    grid,
     middle,
     object_name,
     spread,
@@ -31,7 +30,7 @@ from schedlib.formats.c2c_document import Counts, TrafficResult, TrafficRow, rea
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Strict, Word
-from schedlib.progress import tell
+from schedlib.progress import table, tell
 from schedlib.verdict import Verdict, worst
 
 _FIELDS, _FUNCTIONS = 40, 20
@@ -201,7 +200,7 @@ def _table(
     names = sorted(columns["misses"], key=order)
     rows: list[tuple[str, ...]] = [(title, *TITLES)]
     rows += [(name, *(_change(columns[count][name]) for count in COUNTS)) for name in names[:most]]
-    yield from grid(rows, 1)
+    yield from table(rows, left=1)
     if len(names) > most:
         yield f"{len(names) - most} others changed less"
 

@@ -1,30 +1,76 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A result in sections, and these as text; c2c_page.py makes a page of the same sections."""
+"""A result in sections, and these as text; c2c_page.py makes a page of the same sections.
+
+Before that come sums of rows by object, field, line and function.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Literal, TypeVar, get_args
 
-from schedlib.c2c.traffic_table import (
-    COUNTS,
-    TITLES,
-    field_name,
-    function_name,
-    grid,
-    line_name,
-    middle,
-    most_missed,
-    object_name,
-    spread,
-    totals,
-)
-from schedlib.formats.c2c_document import DISTANCES, BlamedField, Counts, TrafficResult, TrafficRow
+from schedlib.formats.c2c_document import DISTANCES, BlamedField, Counts, Place, TrafficResult, TrafficRow
+from schedlib.progress import table
+
+CountName = Literal["false_shared", "misses", "hitm", "upgrades", "accesses"]
+COUNTS: tuple[CountName, ...] = get_args(CountName)
+TITLES = ("false sharing", "misses", "HITM", "upgrades", "accesses")
+
+_K = TypeVar("_K", bound=Hashable)
+_INDEX = re.compile(r"\[\d+\]")
 
 _LINES, _ROWS, _FIELDS, _FUNCTIONS, _PAIRS = 12, 14, 40, 20, 10
 _MOVES, _TRUE = 8, 6
 _LEAST_SAVED, _LEAST_LEFT = 0.005, 0.02
 """Shares of all misses; what is less is not blamed."""
+
+
+def totals(rows: Iterable[TrafficRow], key: Callable[[TrafficRow], _K]) -> dict[_K, Counts]:
+    """Sum the counts of the rows that share a key, in the order in which keys first appear."""
+    found: dict[_K, list[Counts]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row.counts)
+    return {name: Counts.sum(parts) for name, parts in found.items()}
+
+
+def most_missed(groups: Mapping[_K, Counts]) -> list[_K]:
+    """The keys with the most misses first."""
+    return sorted(groups, key=lambda key: (-groups[key].misses, key))
+
+
+def field_name(place: Place) -> str:
+    """The object and the field's path without array indices. All neighbours of an object share one name."""
+    return f"{place.owner} (neighbours)" if place.neighbour else named(place.owner, place.path)
+
+
+def named(owner: str, path: str) -> str:
+    """The name of an object's field: without array indices, so that all elements share it."""
+    return f"{owner}.{_INDEX.sub('[]', path)}" if path else owner
+
+
+object_name: Callable[[TrafficRow], str] = attrgetter("owner")
+"""The object."""
+
+function_name: Callable[[TrafficRow], str] = attrgetter("function")
+"""The function's symbol. Inlined code counts for the function that it was inlined into."""
+
+
+def line_name(place: Place) -> tuple[str, str, int]:
+    """The object, the pointer behind which the line lies (if any), and the number of the line."""
+    return place.owner, _INDEX.sub("[]", place.prefix), place.line
+
+
+def middle(values: Sequence[int]) -> int:
+    """The upper median."""
+    return sorted(values)[len(values) // 2]
+
+
+def spread(values: Sequence[int]) -> str:
+    """The upper median of some counts, and their range if they differ."""
+    return f"{middle(values)}" + (f" ({min(values)}..{max(values)})" if min(values) < max(values) else "")
 
 
 @dataclass(frozen=True)
@@ -55,7 +101,7 @@ def text(result: TrafficResult) -> str:
 def _lines_of(section: Section) -> Iterator[str]:
     yield from ("", section.name, *section.said)
     if section.table:
-        yield from grid([section.table.titles, *section.table.rows], section.table.left)
+        yield from table([section.table.titles, *section.table.rows], left=section.table.left)
         if section.table.left_out:
             yield f"{section.table.left_out} others: the JSON has them"
     for part in section.parts:

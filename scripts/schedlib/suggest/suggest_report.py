@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import fill
 from typing import Literal
 
-from schedlib.c2c.traffic_table import middle, spread
+from schedlib.c2c.traffic_report import middle, spread
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Moment, Positive, Strict, Whole, Word
 from schedlib.suggest.member_text import moved_pieces

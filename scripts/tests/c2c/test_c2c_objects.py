@@ -12,7 +12,7 @@ from schedlib.c2c.c2c_options import KINDS, TAGS
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
 from schedlib.c2c.objects import Instance, Resolver, Watch, watches
 from schedlib.c2c.observed import Record, rows
-from schedlib.c2c.traffic_table import field_name, line_name
+from schedlib.c2c.traffic_report import field_name, line_name
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Counts
 

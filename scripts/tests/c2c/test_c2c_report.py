@@ -18,8 +18,7 @@ from schedlib.c2c import c2c_options
 from schedlib.c2c.c2c_page import page, picture, users
 from schedlib.c2c.observed import read_raw
 from schedlib.c2c.plugin_guest import parameters_of, refuse_other_qemu
-from schedlib.c2c.traffic_report import function_pairs, sections, text
-from schedlib.c2c.traffic_table import spread
+from schedlib.c2c.traffic_report import function_pairs, sections, spread, text
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import BlamedField, Counts, MappedField, TrafficResult, TrafficRow
 from schedlib.kernel.targets import TARGETS
