@@ -132,14 +132,8 @@ def _traced(observed: Observed) -> str:
 
 def _structure(layout: str, observed: Observed, tag: str) -> MappedStructure:
     structure = observed.known.structures.get(tag)
-    watches = observed.objects_of(tag).values()
-    if structure is None or not watches:
+    if structure is None or not observed.objects_of(tag):
         raise SchedlineError(f"{layout}: {tag} is no structure of this trace", _traced(observed))
-    if any(watch.size != structure.size for watch in watches):
-        raise SchedlineError(
-            f"{layout}: only a part of {tag} was traced, so its layout cannot be changed",
-            f"make the trace with --objects {tag}",
-        )
     return structure
 
 
@@ -221,75 +215,59 @@ def _is_relaid(watch: Watch, changed: Mapping[str, _Relaid]) -> bool:
     return watch.tag in changed and not watch.prefix
 
 
-@dataclass(frozen=True, order=True)
-class _Object:
-    address: int
-    shrinks: int
-    """The size, negative: of objects at one address the largest comes first."""
-
-    watch: int
-    new_size: int
-    align: int
-    named_later: bool
-
-
 def _moved(
     watches: Sequence[Watch], guest: ObservedGuest, changed: Mapping[str, _Relaid], place: Path
 ) -> ObservedGuest:
-    """A guest whose objects move."""
+    """A guest whose objects move. Those that share a line keep their distance, so they still share it if none grows."""
     numbers = {watch.key: number for number, watch in enumerate(watches)}
-    objects = set()
-    for each in guest.raw.instances:
-        number = numbers[each.key]
-        new = changed[watches[number].tag] if _is_relaid(watches[number], changed) else None
-        size, align = (new.structure.size, new.align) if new else (each.size, _GRANULE)
-        objects.add(_Object(each.address, -each.size, number, size, align, not each.epoch))
-    to = dict(_positions(objects, {number for number, watch in enumerate(watches) if _is_relaid(watch, changed)}))
-    lines = [
-        f"{'named' if each.named_later else 'object'} {each.watch} {each.address:x} {-each.shrinks} "
-        f"{address:x} {each.new_size}"
-        for each, address in sorted(to.items())
-    ]
-    for number, watch in enumerate(watches):
-        if _is_relaid(watch, changed):
-            lines += [f"piece {number} {old} {size} {new}" for old, size, new in _pieces(changed[watch.tag].bytes)]
-    moves = place / f"quantum-{guest.quantum}.moves"
-    moves.write_text("\n".join(lines) + "\n")
-    new_place = {(each.watch, each.address): (address, each.new_size) for each, address in to.items()}
-    instances = []
-    for instance in guest.raw.instances:
-        address, size = new_place.get((numbers[instance.key], instance.address), (instance.address, instance.size))
-        instances.append(Instance(instance.key, instance.cpu, address, size, instance.epoch))
-    return replace(guest, raw=Raw(tuple(instances), guest.raw.absent, (), 0), moves=moves)
+    relaid_keys = {watch.key: changed[watch.tag] for watch in watches if _is_relaid(watch, changed)}
 
+    def room(each: Instance) -> tuple[int, int]:
+        """Its new size and alignment."""
+        new = relaid_keys.get(each.key)
+        return (new.structure.size, max(new.align, _GRANULE)) if new else (each.size, _GRANULE)
 
-def _positions(objects: Iterable[_Object], relaid_watches: set[int]) -> Iterator[tuple[_Object, int]]:
-    """New addresses. Objects that share a line keep their distance, so they still share it if none of them grows."""
+    to: dict[tuple[str, int], int] = {}
+    lines = []
     free = _FRESH
-    for cluster in _clusters(objects):
-        if not any(each.watch in relaid_watches for each in cluster):
+    different = {(each.key, each.address): each for each in guest.raw.instances}.values()
+    for cluster in _clusters(sorted(different, key=lambda each: (each.address, -each.size, numbers[each.key]))):
+        if not any(each.key in relaid_keys for each in cluster):
             continue
         before = cluster[0]
         at = free + before.address % _LONGEST
         for each in cluster:
-            behind = each.address >= before.address - before.shrinks
-            at += each.address - before.address + (before.new_size + before.shrinks if behind else 0)
-            at = up(at, max(each.align, _GRANULE))
-            yield each, at
+            is_behind = each.address >= before.address + before.size
+            at += each.address - before.address + (room(before)[0] - before.size if is_behind else 0)
+            at = up(at, room(each)[1])
+            to[each.key, each.address] = at
+            word = "object" if each.epoch else "named"
+            lines.append(f"{word} {numbers[each.key]} {each.address:x} {each.size} {at:x} {room(each)[0]}")
             before = each
-        free = up(at + max(each.new_size for each in cluster), _LONGEST) + _LONGEST
+        free = up(at + max(room(each)[0] for each in cluster), _LONGEST) + _LONGEST
+    for key, new in relaid_keys.items():
+        lines += [f"piece {numbers[key]} {old} {size} {offset}" for old, size, offset in _pieces(new.bytes)]
+    moves = place / f"quantum-{guest.quantum}.moves"
+    moves.write_text("\n".join(lines) + "\n")
+    instances = tuple(
+        structs.replace(each, address=to[each.key, each.address], size=room(each)[0])
+        if (each.key, each.address) in to
+        else each
+        for each in guest.raw.instances
+    )
+    return replace(guest, raw=Raw(instances, guest.raw.absent, (), 0), moves=moves)
 
 
-def _clusters(objects: Iterable[_Object]) -> Iterator[list[_Object]]:
-    """Objects that share lines, in the order of their addresses."""
-    cluster: list[_Object] = []
+def _clusters(objects: Iterable[Instance]) -> Iterator[list[Instance]]:
+    """Objects that share lines; they come in the order of their addresses."""
+    cluster: list[Instance] = []
     end = 0
-    for each in sorted(objects):
+    for each in objects:
         if cluster and each.address // _LONGEST > (end - 1) // _LONGEST:
             yield cluster
             cluster = []
         cluster.append(each)
-        end = max(end, each.address - each.shrinks)
+        end = max(end, each.address + each.size)
     if cluster:
         yield cluster
 

@@ -287,12 +287,6 @@ def test_a_union_moves_as_a_whole(tmp_path: Path, observed: Observed) -> None:
     }
 
 
-def test_a_structure_of_which_a_part_was_traced_is_refused(tmp_path: Path) -> None:
-    part = toy_results.observed(tmp_path, size=32)
-    with pytest.raises(SchedlineError, match="only a part of root_domain was traced"):
-        relaid(part, layout_of(tmp_path, UNCHANGED), tmp_path)
-
-
 def blamed(player: Player, observed: Observed, place: Path) -> tuple[BlamedField, ...]:
     observed = played(player, observed, 64)
     return blame(player, observed, result_of(observed), place)
