@@ -20,6 +20,9 @@ from schedlib.kernel.targets import Target
 from schedlib.options import VerbParser
 from schedlib.tree.kernel_tree import Tree, checked_out, fetch_series
 
+pytest_plugins = ("replayed",)
+"""Modules of tests with fixtures that several files need."""
+
 SCHED_H = """\
 #include "cpupri.h"
 #include "cpudeadline.h"

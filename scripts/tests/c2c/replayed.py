@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from schedlib.c2c.c2c_options import SOURCES
 from schedlib.c2c.observed import Record, read_record
 from schedlib.c2c.plugin_guest import REPLAY
@@ -136,3 +138,9 @@ class Replay:
     def counts(self, trace: Iterable[str], **shape: Any) -> Counts:
         """The sum of all records of a trace; see records()."""
         return Counts.sum(record.counts for record in self.records(trace, **shape))
+
+
+@pytest.fixture(scope="session")
+def replay(tmp_path_factory: pytest.TempPathFactory) -> Replay:
+    """The model, compiled once."""
+    return Replay(compile_replay(tmp_path_factory.mktemp("replay")))

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from replayed import Replay, compile_replay
+from replayed import Replay
 
 from schedlib.c2c.observed import Record
 from schedlib.formats.c2c_document import DISTANCES, Counts
@@ -15,11 +15,6 @@ from schedlib.formats.c2c_document import DISTANCES, Counts
 pytestmark = pytest.mark.tools
 
 ROUNDS = 50
-
-
-@pytest.fixture(scope="session")
-def replay(tmp_path_factory: pytest.TempPathFactory) -> Replay:
-    return Replay(compile_replay(tmp_path_factory.mktemp("replay")))
 
 
 def alternate(first: str, second: str, rounds: int = ROUNDS) -> list[str]:

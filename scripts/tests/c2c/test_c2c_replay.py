@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import toy_results
 from msgspec import structs
-from replayed import Replay, compile_replay, tape_of
+from replayed import Replay, tape_of
 
 from schedlib.c2c.blame import blame
 from schedlib.c2c.moved_layout import relaid
@@ -26,11 +26,6 @@ pytestmark = pytest.mark.tools
 
 MACHINE = (4, 64, 1, 4, 4, "one", "some")
 ROUNDS = toy_results.ROUNDS
-
-
-@pytest.fixture(scope="session")
-def replay(tmp_path_factory: pytest.TempPathFactory) -> Replay:
-    return Replay(compile_replay(tmp_path_factory.mktemp("replay")))
 
 
 @pytest.fixture

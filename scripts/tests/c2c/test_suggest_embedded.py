@@ -11,7 +11,7 @@ import pytest
 import toy_results
 from elftools.elf.elffile import ELFFile
 from msgspec import structs
-from replayed import Replay, compile_replay
+from replayed import Replay
 
 from schedlib.c2c.kernel_map import Units
 from schedlib.c2c.moved_layout import StructureLayout
@@ -47,11 +47,6 @@ SHELL = MappedStructure(
 )
 WHERE = Embedded("inode", 96, {"shell": (("inode", BEGIN),)})
 LIKE_TODAY = StructureLayout({each.path: each.offset for each in INODE}, 96, 8)
-
-
-@pytest.fixture(scope="session")
-def replay(tmp_path_factory: pytest.TempPathFactory) -> Replay:
-    return Replay(compile_replay(tmp_path_factory.mktemp("replay")))
 
 
 def observed(place: Path, *accesses: str) -> Observed:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import toy_results
 from msgspec import structs
-from replayed import Replay, compile_checked, compile_replay
+from replayed import Replay, compile_checked
 
 from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_options import SuggestOptions
@@ -40,11 +40,6 @@ AT = 0x10000
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """scripts/c2c/lines.c."""
     return compile_checked(tmp_path_factory.mktemp("lines") / "lines", COUNT_LINES)
-
-
-@pytest.fixture(scope="session")
-def replay(tmp_path_factory: pytest.TempPathFactory) -> Replay:
-    return Replay(compile_replay(tmp_path_factory.mktemp("replay")))
 
 
 def toy() -> Movable:
