@@ -133,26 +133,17 @@ class ScriptReader:
         `last`: nothing follows this piece. Then a line without an end is cut off.
         """
         totals: dict[tuple[bytes, bytes, bytes, bytes], list[int]] = {}
-        waiting: tuple[bytes, bytes, bytes, list[int]] | None = None
         found = ScriptSums()
-        cut = b"" if not last or text.endswith(b"\n") else text[text.rfind(b"\n") + 1 :]
-        if cut:
-            text = text[: -len(cut)]
+        if last and not text.endswith(b"\n") and text:
+            text = text[: text.rfind(b"\n") + 1]
             found.fail("the last line is cut off", Sampled(1, 0, 0, 0, 0, 0))
-        for line in text.split(b"\n"):
+        lines = text.split(b"\n")
+        for line, below in zip(lines, [*lines[1:], b""], strict=True):
             at = line.find(_SIGN)
             if at < 0:
-                if waiting and line.strip():
-                    # With call chains, the instruction is on the line below.
-                    words = line.split(None, 2)
-                    self._count(totals, (*waiting[:3], words[1] if len(words) > 1 else b""), waiting[3])
-                    waiting = None
-                elif b"[" in line[:64] and b": " in line and not line.startswith(b"#"):
+                if b"[" in line[:64] and b": " in line and not line.startswith(b"#"):
                     found.fail("the sample has no data source", Sampled(1, 0, 0, 0, 0, 0))
                 continue
-            if waiting:
-                self._count(totals, (*waiting[:3], b""), waiting[3])
-                waiting = None
             before = line[:at].rsplit(None, 4)
             if before and len(before[-1]) > 16:
                 # Two columns of 16 digits have no space between them.
@@ -162,35 +153,22 @@ class ScriptReader:
                 continue
             event, address, source = before[-3:]
             period = int(before[-4]) if len(before) > 3 and before[-4].isdigit() else 0
+            # With call chains, the instruction is on the line below.
+            chain = below.split(None, 2)[1:2] if _SIGN not in below else []
+            function, weight = (chain or [b""])[0], -1
             words = line[line.rfind(b"|") :].split(None, 9)
-            weight = -1
-            function = None
             for number, word in enumerate(words):
                 if word.isdigit() and len(word) < 12:
-                    if weight < 0:
-                        weight = int(word)
+                    weight = int(word) if weight < 0 else weight
                 elif len(word) == 16 and word[0] >= _FIRST_OF_KERNEL:
                     function = words[number + 1] if number + 1 < len(words) else b""
                     break
             numbers = [1, period, period * period, max(weight, 0)]
-            if function is None:
-                waiting = (event, address, source, numbers)
-            else:
-                self._count(totals, (event, address, source, function), numbers)
-        if waiting:
-            self._count(totals, (*waiting[:3], b""), waiting[3])
+            there = totals.setdefault((event, address, source, function), numbers)
+            if there is not numbers:
+                there[:] = map(add, there, numbers)
         self._name(totals, found)
         return found
-
-    @staticmethod
-    def _count(
-        totals: dict[tuple[bytes, bytes, bytes, bytes], list[int]],
-        key: tuple[bytes, bytes, bytes, bytes],
-        numbers: list[int],
-    ) -> None:
-        there = totals.setdefault(key, numbers)
-        if there is not numbers:
-            there[:] = map(add, there, numbers)
 
     def _name(self, totals: dict[tuple[bytes, bytes, bytes, bytes], list[int]], found: ScriptSums) -> None:
         """Turn addresses into places, and numbers of sources into what they mean."""
