@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -80,61 +82,64 @@ def test_what_is_no_vmlinux_is_refused(tmp_path: Path) -> None:
         kernel_map(tmp_path / "none", tmp_path, TAGS)
 
 
+# Keys, then the variable and an offset, the offsets behind each pointer, and bytes. rq.rd lies at 8; root_domain has
+# rto_mask at 16 and cpupri at 24, and a vector of three has 16 bytes each: its count, and the pointer to its mask.
+WATCHES = """\
+rq+0: runqueues+0 () 24
+root_domain+0: runqueues+8 (0,) 80
+root_domain*rto_mask: runqueues+8 (16, 0) 8
+root_domain*cpupri.pri_to_cpu[0].mask: runqueues+8 (32, 0) 8
+root_domain*cpupri.pri_to_cpu[1].mask: runqueues+8 (48, 0) 8
+root_domain*cpupri.pri_to_cpu[2].mask: runqueues+8 (64, 0) 8
+root_domain*cpupri.cpu_to_pri: runqueues+8 (72, 0) 16
+nohz+0: nohz+0 () 16
+nohz*idle_cpus_mask: nohz+0 (0,) 8
+sched_domain_shared+0: sd_llc_shared+0 (0,) 8
+sched_group_capacity+0: runqueues+16 (8, 8, 0) 4
+"""
+SPLIT = """\
+root_domain*cpupri.place: runqueues+8 (80, 0) 16
+root_domain*cpupri.leaves: runqueues+8 (88, 0) 32
+root_domain*cpupri.leaves[0]: runqueues+8 (88, 0, 0) 40 if there
+root_domain*cpupri.leaves[1]: runqueues+8 (88, 8, 0) 40 if there
+root_domain*cpupri.leaves[2]: runqueues+8 (88, 16, 0) 40 if there
+root_domain*cpupri.leaves[3]: runqueues+8 (88, 24, 0) 40 if there
+"""
+SBM = """\
+root_domain*cpupri.sbm[1]: runqueues+8 (88, 0) 40
+root_domain*cpupri.sbm[1].leaves[0]: runqueues+8 (88, 8, 0) 64 if there
+root_domain*cpupri.sbm[1].leaves[1]: runqueues+8 (88, 16, 0) 64 if there
+root_domain*cpupri.sbm[1].leaves[2]: runqueues+8 (88, 24, 0) 64 if there
+root_domain*cpupri.sbm[1].leaves[3]: runqueues+8 (88, 32, 0) 64 if there
+"""
+
+
+def shown(known: KernelMap, found: Iterable[Watch]) -> str:
+    starts = sorted((symbol.address, symbol.name) for symbol in known.data)
+    rows = []
+    for each in found:
+        start, name = max(row for row in starts if row[0] <= each.address)
+        there = " if there" if each.optional else ""
+        rows.append(f"{each.key}: {name}+{each.address - start} {each.hops} {each.size}{there}\n")
+    return "".join(rows)
+
+
 def test_watches_follow_pointers(known: KernelMap) -> None:
-    found = {watch.key: watch for watch in watches(known, ["rq", "root_domain"], CPUS)}
-    runqueues = known.symbol("runqueues")
-    assert runqueues is not None
-    assert (found["rq+0"].address, found["rq+0"].hops, found["rq+0"].per_cpu) == (runqueues.address, (), True)
-    # rq.rd lies at 8; in root_domain, the mask's pointer lies at 16.
-    assert (found["root_domain+0"].address, found["root_domain+0"].hops) == (runqueues.address + 8, (0,))
-    assert (found["root_domain*rto_mask"].address, found["root_domain*rto_mask"].hops) == (
-        runqueues.address + 8,
-        (16, 0),
-    )
-    assert found["root_domain*cpupri.pri_to_cpu[1].mask"].hops == (24 + 16 + 8, 0)
-    assert (found["root_domain*rto_mask"].size, found["root_domain*cpupri.cpu_to_pri"].size) == (8, 4 * CPUS)
+    names = ["rq", "root_domain", "nohz", "sched_domain_shared", "sched_group_capacity"]
+    assert shown(known, watches(known, names, CPUS)) == WATCHES
+    assert {each.per_cpu for each in watches(known, names, CPUS) if each.owner != "nohz"} == {True}
 
 
-def test_watches_of_static_and_pointer_variables(known: KernelMap) -> None:
-    found = {
-        watch.key: watch for watch in watches(known, ["nohz", "sched_domain_shared", "sched_group_capacity"], CPUS)
-    }
-    assert (found["nohz+0"].hops, found["nohz*idle_cpus_mask"].hops) == ((), (0,))
-    assert found["sched_domain_shared+0"].hops == (0,)
-    # rq.sd, then .groups at 8, then .sgc at 8.
-    assert found["sched_group_capacity+0"].hops == (8, 8, 0)
-
-
-def test_leaves_of_a_split_cpupri(tmp_path: Path) -> None:
-    known = kernel_map(toy_kernel.build(tmp_path, "-DSPLIT"), tmp_path, TAGS)
-    found = {
-        watch.prefix: watch
-        for watch in watches(known, ["root_domain"], CPUS)
-        if "lea" in watch.prefix or "place" in watch.prefix
-    }
-    # cpupri lies at 24 of root_domain; in cpupri, place lies at 56 and leaves at 64.
-    assert (found["*cpupri.place"].size, found["*cpupri.place"].hops) == (4 * CPUS, (24 + 56, 0))
-    assert (found["*cpupri.leaves"].size, found["*cpupri.leaves"].hops) == (8 * CPUS, (24 + 64, 0))
-    assert (found["*cpupri.leaves[2]"].hops, found["*cpupri.leaves[2]"].optional) == ((24 + 64, 16, 0), True)
-    assert len(found) == 2 + CPUS
-    leaf = found["*cpupri.leaves[2]"]
-    resolver = Resolver(known, 64, [leaf], [Instance(leaf.key, 0, 0x4000, leaf.size, 1)])
-    (row,) = rows(resolver, [Record(0x4020, 4, "load", 0, Counts(accesses=1))])
-    assert field_name(row) == "root_domain.*cpupri.leaves[][].group"
-
-
-def test_leaves_of_sparse_bitmaps(tmp_path: Path) -> None:
-    known = kernel_map(toy_kernel.build(tmp_path, "-DSBM"), tmp_path, TAGS)
-    found = {watch.prefix: watch for watch in watches(known, ["root_domain"], CPUS) if "sbm" in watch.prefix}
-    # cpupri lies at 24 of root_domain; in cpupri, the first of three pointers lies at 56.
-    assert (found["*cpupri.sbm[1]"].size, found["*cpupri.sbm[1]"].hops) == (8 + 8 * CPUS, (24 + 64, 0))
-    assert found["*cpupri.sbm[1].leaves[2]"].hops == (24 + 64, 8 + 16, 0)
-    assert found["*cpupri.sbm[1].leaves[2]"].optional
-    assert found["*cpupri.sbm[1].leaves[2]"].size == 64
-    assert len(found) == 3 * (1 + CPUS)
-    many = [watch for watch in watches(known, ["root_domain"], 64) if "sbm" in watch.prefix]
-    # A root need not have more than two lines.
-    assert max(watch.hops[-2] for watch in many) == 8 + 8 * 14
+@pytest.mark.parametrize(("flag", "word", "rows"), [("-DSPLIT", "lea|place", SPLIT), ("-DSBM", r"sbm\[1\]", SBM)])
+def test_leaves_of_cpupri_in_its_variants(flag: str, word: str, rows: str, tmp_path: Path) -> None:
+    known = kernel_map(toy_kernel.build(tmp_path, flag), tmp_path, TAGS)
+    assert shown(known, (each for each in watches(known, ["root_domain"], CPUS) if re.search(word, each.key))) == rows
+    leaf = next(each for each in watches(known, ["root_domain"], CPUS) if each.optional)
+    path = Resolver(known, 64, [leaf], [Instance(leaf.key, 0, 0x4000, leaf.size, 1)]).place(0x4020).path
+    assert path == {"-DSPLIT": "*cpupri.leaves[0][0].group", "-DSBM": "*cpupri.sbm[0].leaves[0][0].padding"}[flag]
+    # A root of a sparse bitmap need not have more than two lines.
+    many = [each for each in watches(known, ["root_domain"], 64) if "sbm" in each.prefix]
+    assert max((each.hops[-2] for each in many), default=120) == 8 + 8 * 14
 
 
 def test_unknown_objects_are_refused(known: KernelMap) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from schedlib.c2c.c2c_job import BuiltKernel, built, measure, source
-from schedlib.c2c.c2c_options import PROGRAMS, SOURCES, WORKLOADS, OwnProgram
+from schedlib.c2c.c2c_options import PROGRAMS, WORKLOADS, OwnProgram
 from schedlib.c2c.plugin_guest import Measurement, parameters_of
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
@@ -58,37 +57,6 @@ def test_a_built_in_program(made: BuiltKernel, tmp_path: Path, name: str) -> Non
     assert sum(row.counts.misses for row in result.quanta[0].rows) > 0
 
 
-PROGRAM = """
-#define _GNU_SOURCE
-#include "guest.h"
-int main(int argc, char **argv)
-{
-	printf("%d words, the last is %s\\n", argc, argv[argc - 1]);
-	MARK_START();
-	for (int i = 0; i < 100; i++)
-		sched_yield();
-	MARK_STOP();
-	return 0;
-}
-"""
-
-
-def test_a_program_with_libraries_and_marks(made: BuiltKernel, tmp_path: Path) -> None:
-    (tmp_path / "mine.c").write_text(PROGRAM)
-    subprocess.run(
-        ["gcc", "-O2", f"-I{SOURCES}", "-o", str(tmp_path / "mine"), str(tmp_path / "mine.c"), "-lm"], check=True
-    )
-    own = OwnProgram(tmp_path / "mine", arguments=("two words",), marked=True)
-    result = counted(made, own, tmp_path)
-    assert result.parameters.workload == "mine two words (marked)"
-    assert "program: 2 words, the last is two words" in (tmp_path / "quantum-100.log").read_text()
-    assert result.quanta[0].watched > 100
-    # Counted as a whole, its start belongs to it, and its own marks are one too many.
-    (tmp_path / "again").mkdir()
-    with pytest.raises(SchedlineError, match="a second start marker"):
-        counted(made, replace(own, marked=False), tmp_path / "again")
-
-
 def test_a_script_with_files_and_marks(made: BuiltKernel, tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
@@ -97,6 +65,7 @@ def test_a_script_with_files_and_marks(made: BuiltKernel, tmp_path: Path) -> Non
     result = counted(made, replace(own, files=files, arguments=("data",)), tmp_path)
     assert (tmp_path / "quantum-100.log").read_text().count("program: some data") == 2
     assert result.quanta[0].operations == 1
+    assert result.parameters.workload == "my.sh data (marked)"
     part = result.quanta[0].watched
     (tmp_path / "whole").mkdir()
     assert counted(made, script(tmp_path, "true | cat\ntrue | cat\n"), tmp_path / "whole").quanta[0].watched > part
