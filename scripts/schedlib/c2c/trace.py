@@ -153,7 +153,20 @@ def _beside(symbols: Sequence[Symbol], watches: Iterable[Watch]) -> tuple[Symbol
 
 def traced(path: Path, place: Path) -> Observed:
     """What a trace has, with its tapes in the directory `place`. The guests have no counts yet; or Refused."""
-    head, tapes = _read_trace(path, place)
+    try:
+        with open_regular(path) as raw, gzip.open(raw) as packed:
+            head = document.parse(packed.readline(TraceHead.largest), TraceHead)
+            if sum(guest.length for guest in head.guests) > _MOST_PACKED * (os.fstat(raw.fileno()).st_size + _PIECE):
+                raise ValueError("its tapes would be far larger than the file")
+            tapes = tuple(place / f"quantum-{guest.quantum}.tape" for guest in head.guests)
+            for guest, tape in zip(head.guests, tapes, strict=True):
+                _copy(packed, tape, guest.length)
+            if packed.read(1):
+                raise ValueError("more follows behind its last tape")
+    except (EOFError, OSError, ValueError, zlib.error) as error:
+        known = {EOFError: "it is cut off", zlib.error: "it is damaged"}
+        why = known.get(type(error)) or getattr(error, "strerror", "") or str(error)
+        raise Refused(path, TraceHead, why, "schedline c2c --trace FILE writes one") from error
     guests = tuple(
         ObservedGuest(each.quantum, each.operations, Raw(each.instances, each.absent, (), 0, again=each.again), tape)
         for each, tape in zip(head.guests, tapes, strict=True)
@@ -168,29 +181,6 @@ def traced(path: Path, place: Path) -> Observed:
         watches=head.watches,
         guests=guests,
     )
-
-
-def _read_trace(path: Path, place: Path) -> tuple[TraceHead, tuple[Path, ...]]:
-    next_step = "schedline c2c --trace FILE writes one"
-    try:
-        with open_regular(path) as raw, gzip.open(raw) as packed:
-            head = document.parse(packed.readline(TraceHead.largest), TraceHead)
-            if sum(guest.length for guest in head.guests) > _MOST_PACKED * (os.fstat(raw.fileno()).st_size + _PIECE):
-                raise ValueError("its tapes would be far larger than the file")
-            tapes = tuple(place / f"quantum-{guest.quantum}.tape" for guest in head.guests)
-            for guest, tape in zip(head.guests, tapes, strict=True):
-                _copy(packed, tape, guest.length)
-            if packed.read(1):
-                raise ValueError("more follows behind its last tape")
-    except EOFError as error:
-        raise Refused(path, TraceHead, "it is cut off", next_step) from error
-    except OSError as error:
-        raise Refused(path, TraceHead, error.strerror or str(error), next_step) from error
-    except zlib.error as error:
-        raise Refused(path, TraceHead, "it is damaged", next_step) from error
-    except ValueError as error:
-        raise Refused(path, TraceHead, str(error), next_step) from error
-    return head, tapes
 
 
 def _copy(packed: gzip.GzipFile, to: Path, length: int) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -81,14 +80,8 @@ class TrafficGates(Strict, frozen=True):
     metric: Annotated[tuple[TrafficMetric, ...], msgspec.Meta(min_length=1)]
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A count in both results, one number for each quantum."""
-
-    name: str
-    count: str
-    base: tuple[int, ...]
-    candidate: tuple[int, ...]
+_Both = tuple[tuple[int, ...], tuple[int, ...]]
+"""A count in the base and in the candidate, one number for each quantum."""
 
 
 def load_metrics(path: Path) -> tuple[TrafficMetric, ...]:
@@ -112,63 +105,58 @@ def refuse_unlike(base: TrafficResult, candidate: TrafficResult) -> None:
         raise SchedlineError(observed, "measure both with the same options, on the same machine")
 
 
-def _pairs(base: TrafficResult, candidate: TrafficResult, count: str, key: Callable[[TrafficRow], str]) -> list[Pair]:
+def _both(
+    base: TrafficResult, candidate: TrafficResult, count: str, key: Callable[[TrafficRow], str]
+) -> dict[str, _Both]:
+    """A count in both results, by object, field or function."""
+
     def tables(result: TrafficResult) -> list[dict[str, Counts]]:
         return [totals((row for row in each.rows if not row.neighbour), key) for each in result.quanta]
 
-    both = tables(base), tables(candidate)
-    names = sorted({name for side in both for table in side for name in table})
-    return [
-        Pair(name, count, *(tuple(int(getattr(table.get(name, Counts()), count)) for table in side) for side in both))
-        for name in names
-    ]
+    def column(side: list[dict[str, Counts]], name: str) -> tuple[int, ...]:
+        return tuple(int(getattr(each.get(name, Counts()), count)) for each in side)
+
+    one, other = tables(base), tables(candidate)
+    names = sorted({name for each in (*one, *other) for name in each})
+    return {name: (column(one, name), column(other, name)) for name in names}
 
 
-def judge(base: TrafficResult, candidate: TrafficResult, metrics: Sequence[TrafficMetric]) -> tuple[JudgedTraffic, ...]:
-    """Judge each metric.
+def judge(base: TrafficResult, candidate: TrafficResult, metrics: Sequence[TrafficMetric]) -> TrafficDiffDocument:
+    """Judge each metric; INCONCLUSIVE if none covers anything that was watched.
 
     The limit is the largest count of the base plus the budget. A metric fails if every quantum of the candidate
     exceeds the limit, and passes if none does. Otherwise it is inconclusive.
     """
     found = []
     for metric in metrics:
-        pairs = _pairs(base, candidate, metric.count, field_name if "." in metric.of else object_name)
-        for pair in pairs:
-            if metric.of in ("*", "*.*", pair.name):
-                verdict = _verdict(metric, pair)
+        for name, both in _both(base, candidate, metric.count, field_name if "." in metric.of else object_name).items():
+            if metric.of in ("*", "*.*", name):
                 what = (metric.of, metric.count, metric.budget, metric.floor)
-                found.append(JudgedTraffic(*what, pair.name, pair.base, pair.candidate, verdict))
-    return tuple(found)
+                found.append(JudgedTraffic(*what, name, *both, _verdict(metric, *both)))
+    status = worst(each.verdict for each in found)
+    return TrafficDiffDocument(schema="c2c-diff-1", tool=TOOL, status=status, metrics=tuple(found))
 
 
-def _verdict(metric: TrafficMetric, pair: Pair) -> Verdict:
-    most = max(pair.base) * (1 + metric.budget / 100) + metric.floor
-    if max(pair.candidate) <= most:
+def _verdict(metric: TrafficMetric, base: Sequence[int], candidate: Sequence[int]) -> Verdict:
+    most = max(base) * (1 + metric.budget / 100) + metric.floor
+    if max(candidate) <= most:
         return Verdict.PASS
-    return Verdict.FAIL if min(pair.candidate) > most else Verdict.INCONCLUSIVE
+    return Verdict.FAIL if min(candidate) > most else Verdict.INCONCLUSIVE
 
 
-def verdict_of(judged: Sequence[JudgedTraffic]) -> Verdict:
-    """The worst verdict; INCONCLUSIVE if no metric covers anything that was watched."""
-    return worst(each.verdict for each in judged)
-
-
-def text(base: TrafficResult, candidate: TrafficResult, judged: Sequence[JudgedTraffic]) -> str:
-    """The whole report: changes, objects, fields, functions, verdict."""
-    out = list(_changes(base, candidate))
+def text(base: TrafficResult, candidate: TrafficResult, found: TrafficDiffDocument) -> Iterator[str]:
+    """The lines of the report: changes, objects, fields, functions, verdict."""
+    yield from _changes(base, candidate)
     for title, key, most in (
         ("object", object_name, _FIELDS),
         ("field", field_name, _FIELDS),
         ("function", function_name, _FUNCTIONS),
     ):
-        out += ["", *_table(base, candidate, title, key, most)]
-    out.append("")
-    for each in judged:
-        if each.verdict is not Verdict.PASS:
-            out.append(f"{each.verdict.value}: {sentence(each)}")
-    out.append(f"{len(judged)} counts were judged")
-    out.append(f"verdict: {verdict_of(judged).value}")
-    return "\n".join(out) + "\n"
+        yield from ("", *_table(base, candidate, title, key, most))
+    yield ""
+    yield from (f"{each.verdict.value}: {sentence(each)}" for each in found.metrics if each.verdict is not Verdict.PASS)
+    yield f"{len(found.metrics)} counts were judged"
+    yield f"verdict: {found.status.value}"
 
 
 def sentence(judged: JudgedTraffic) -> str:
@@ -191,26 +179,26 @@ def _changes(base: TrafficResult, candidate: TrafficResult) -> Iterator[str]:
 def _table(
     base: TrafficResult, candidate: TrafficResult, title: str, key: Callable[[TrafficRow], str], most: int
 ) -> Iterator[str]:
-    columns = {count: {pair.name: pair for pair in _pairs(base, candidate, count, key)} for count in COUNTS}
+    columns = {count: _both(base, candidate, count, key) for count in COUNTS}
 
     def order(name: str) -> tuple[int, int, int, str]:
         false, misses = columns["false_shared"][name], columns["misses"][name]
-        return -abs(_moved(false)), -abs(_moved(misses)), -middle(misses.base), name
+        return -abs(_moved(*false)), -abs(_moved(*misses)), -middle(misses[0]), name
 
     names = sorted(columns["misses"], key=order)
     rows: list[tuple[str, ...]] = [(title, *TITLES)]
-    rows += [(name, *(_change(columns[count][name]) for count in COUNTS)) for name in names[:most]]
+    rows += [(name, *(_change(*columns[count][name]) for count in COUNTS)) for name in names[:most]]
     yield from table(rows, left=1)
     if len(names) > most:
         yield f"{len(names) - most} others changed less"
 
 
-def _moved(pair: Pair) -> int:
-    return middle(pair.candidate) - middle(pair.base)
+def _moved(base: Sequence[int], candidate: Sequence[int]) -> int:
+    return middle(candidate) - middle(base)
 
 
-def _change(pair: Pair) -> str:
-    one, other = middle(pair.base), middle(pair.candidate)
+def _change(base: Sequence[int], candidate: Sequence[int]) -> str:
+    one, other = middle(base), middle(candidate)
     if one == other:
         return f"{one}"
     return f"{one} -> {other}" + (f" ({100 * (other - one) / one:+.1f} %)" if one else "")
@@ -220,11 +208,9 @@ def diff(options: C2cDiffOptions) -> Verdict:
     """Compare two results; SchedlineError if a file is not a result, or their settings differ."""
     base, candidate = read_result(options.base), read_result(options.candidate)
     refuse_unlike(base, candidate)
-    judged = judge(base, candidate, load_metrics(options.gates))
-    verdict = verdict_of(judged)
+    found = judge(base, candidate, load_metrics(options.gates))
     if options.json:
-        found = TrafficDiffDocument(schema="c2c-diff-1", tool=TOOL, status=verdict, metrics=judged)
         document.write(options.json, found)
-    for line in text(base, candidate, judged).splitlines():
+    for line in text(base, candidate, found):
         tell(line)
-    return verdict
+    return found.status

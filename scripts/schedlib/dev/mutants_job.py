@@ -90,7 +90,7 @@ def _try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[F
     both = composition, replace(composition, commit=commit)
     base, candidate = (remembered(cache, tree, _QUANTA, logs, each) for each in both)
     judged = traffic_diff.judge(base, candidate, traffic_diff.load_metrics(CONFIGS / "gates/c2c.toml"))
-    failed = frozenset(each.name for each in judged if each.verdict is Verdict.FAIL)
+    failed = frozenset(each.name for each in judged.metrics if each.verdict is Verdict.FAIL)
     caught = any(name.startswith(mutant.traffic) for name in failed)
     fate = Fate.KILLED if caught else Fate.KILLED_BY_OTHERS if failed else Fate.SURVIVED
     return fate, failed, time.monotonic() - started

@@ -239,15 +239,15 @@ def compared(out: Path) -> Part:
     base, head = (read_result(out / TRAFFIC / f"{side}.json") for side in ("base", "head"))
     traffic_diff.refuse_unlike(base, head)
     judged = traffic_diff.judge(base, head, traffic_diff.load_metrics(CONFIGS / "gates/c2c.toml"))
-    bad = [each for each in judged if each.verdict is not Verdict.PASS]
+    bad = [each for each in judged.metrics if each.verdict is not Verdict.PASS]
     said = tuple(f"{each.verdict.name}: {traffic_diff.sentence(each)}" for each in bad)
     if (out / TRAFFIC / MEASURED_FILE).exists():
         samples = read_measured(out / TRAFFIC / MEASURED_FILE)
         said += tuple(c2c_samples.brief(c2c_samples.compare(samples, base)))
     cpus, workload = base.parameters.cpus, base.parameters.workload
-    summary = f"{workload} on {cpus} emulated CPUs: {len(judged)} counts, {len(bad)} over the budget"
-    tests = tuple((f"{each.name} {each.count}", each.verdict, traffic_diff.sentence(each)) for each in judged)
-    return Part("c2c", traffic_diff.verdict_of(judged), summary, said, tests)
+    summary = f"{workload} on {cpus} emulated CPUs: {len(judged.metrics)} counts, {len(bad)} over the budget"
+    tests = tuple((f"{each.name} {each.count}", each.verdict, traffic_diff.sentence(each)) for each in judged.metrics)
+    return Part("c2c", judged.status, summary, said, tests)
 
 
 def mutated(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[str], out: Path) -> Part:

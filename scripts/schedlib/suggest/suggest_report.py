@@ -11,6 +11,7 @@ from typing import Literal
 from schedlib.c2c.traffic_report import middle, spread
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Moment, Positive, Strict, Whole, Word
+from schedlib.progress import table
 from schedlib.suggest.member_text import moved_pieces
 from schedlib.suggest.movable import Arrangement, Movable
 
@@ -194,12 +195,14 @@ def _rows(found: SuggestDocument) -> Iterator[str]:
         sizes = list(rows[0].longer_lines)
         yield ""
         yield name + (", not seen by the search" if rows[0].held_out else "")
-        head = "".join(f"{f'misses, {size}':>14}" for size in sizes)
-        yield f"  {'layout':28}{'misses':>26}{'of today':>10}{'false sharing':>15}{'upgrades':>10}{head}"
         base = middle(next(row for row in rows if row.layout == TODAY).misses)
+        cells = [
+            ("  layout", "misses", "of today", "false sharing", "upgrades", *(f"misses, {size}" for size in sizes))
+        ]
         for row in rows:
-            shown = f"{SUGGESTED}, as measured" if row.measured else row.layout
+            shown = f"  {SUGGESTED}, as measured" if row.measured else f"  {row.layout}"
             share = f"{100 * middle(row.misses) / base:.1f} %" if base else "-"
-            longer = "".join(f"{row.longer_lines.get(size, '-'):>14}" for size in sizes)
-            counts = f"{middle(row.false_shared):>15}{middle(row.upgrades):>10}{longer}"
-            yield f"  {shown:28}{spread(row.misses):>26}{share:>10}{counts}"
+            longer = (str(row.longer_lines.get(size, "-")) for size in sizes)
+            counts = str(middle(row.false_shared)), str(middle(row.upgrades)), *longer
+            cells.append((shown, spread(row.misses), share, *counts))
+        yield from table(cells, left=1)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from toy_results import result, row
 
 from by_schema import validate
-from schedlib.c2c.traffic_diff import TrafficMetric, judge, load_metrics, refuse_unlike, text, verdict_of
+from schedlib.c2c.traffic_diff import TrafficMetric, judge, load_metrics, refuse_unlike, text
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
@@ -40,13 +40,12 @@ def of(*false: int, essential: int = 10000) -> TrafficResult:
     ],
 )
 def test_verdicts(base: tuple[int, ...], candidate: tuple[int, ...], verdict: Verdict) -> None:
-    judged = judge(of(*base), of(*candidate), load_metrics(GATES))
-    assert verdict_of(judged) is verdict
+    assert judge(of(*base), of(*candidate), load_metrics(GATES)).status is verdict
 
 
 def test_true_sharing_is_judged_by_all_misses() -> None:
     judged = judge(of(0), of(0, essential=14000), load_metrics(GATES))
-    assert [(each.count, each.verdict) for each in judged if each.verdict is not Verdict.PASS] == [
+    assert [(each.count, each.verdict) for each in judged.metrics if each.verdict is not Verdict.PASS] == [
         ("misses", Verdict.FAIL)
     ]
 
@@ -54,13 +53,13 @@ def test_true_sharing_is_judged_by_all_misses() -> None:
 def test_a_field_that_moved_is_compared_with_itself() -> None:
     base = result((row("overloaded", 40, 9000, 0),))
     candidate = result((row("overloaded", 64, 9000, 0),))
-    assert all(each.base == each.candidate for each in judge(base, candidate, load_metrics(GATES)))
+    assert all(each.base == each.candidate for each in judge(base, candidate, load_metrics(GATES)).metrics)
 
 
 def test_one_field_is_caught_where_the_sum_hides_it() -> None:
     base = result((row("rto_count", 4, 40000, 0), row("overloaded", 40, 0, 0)))
     candidate = result((row("rto_count", 4, 38000, 0), row("overloaded", 40, 3000, 0)))
-    failed = [each.name for each in judge(base, candidate, load_metrics(GATES)) if each.verdict is Verdict.FAIL]
+    failed = [each.name for each in judge(base, candidate, load_metrics(GATES)).metrics if each.verdict is Verdict.FAIL]
     assert failed == ["root_domain.overloaded"]
 
 
@@ -68,12 +67,12 @@ def test_neighbours_are_not_the_objects() -> None:
     base, candidate = (
         result((row("x", -8, false, 1, neighbour=True), row("rto_count", 4, 0, 9))) for false in (0, 9999)
     )
-    assert verdict_of(judge(base, candidate, load_metrics(GATES))) is Verdict.PASS
+    assert judge(base, candidate, load_metrics(GATES)).status is Verdict.PASS
 
 
 def test_a_metric_of_nothing_says_nothing() -> None:
-    assert verdict_of(judge(of(1), of(1), [TrafficMetric("rq", "misses", 1.0, 0)])) is Verdict.INCONCLUSIVE
-    assert verdict_of(judge(of(1), of(1), [TrafficMetric("root_domain", "misses", 1.0, 0)])) is Verdict.PASS
+    assert judge(of(1), of(1), [TrafficMetric("rq", "misses", 1.0, 0)]).status is Verdict.INCONCLUSIVE
+    assert judge(of(1), of(1), [TrafficMetric("root_domain", "misses", 1.0, 0)]).status is Verdict.PASS
 
 
 def test_unlike_results_are_refused() -> None:
@@ -89,11 +88,11 @@ def test_unlike_results_are_refused() -> None:
 
 def test_the_text_leads_with_false_sharing() -> None:
     base, candidate = of(8000, 8100, 8200), of(10, 20, 30)
-    said = text(base, replace(candidate, changes={"rd-lines": "left out"}), judge(base, candidate, load_metrics(GATES)))
-    lines = said.splitlines()
+    found = judge(base, candidate, load_metrics(GATES))
+    lines = list(text(base, replace(candidate, changes={"rd-lines": "left out"}), found))
     assert lines[0] == "rd-lines: applied -> left out"
     assert lines[3].split()[:3] == ["object", "false", "sharing"]
-    assert "8100 -> 20 (-99.8 %)" in said
+    assert any("8100 -> 20 (-99.8 %)" in line for line in lines)
     assert lines[-1] == "verdict: PASS"
 
 
