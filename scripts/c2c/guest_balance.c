@@ -4,6 +4,9 @@
  * and sleep, each for about a millisecond. Again and again all of them are
  * moved to one CPU. CPUs that become idle, and the tick, search all run queues
  * for work.
+ *
+ * Workload, 40 rounds: more fair threads than CPUs, all moved to one CPU again
+ * and again
  */
 #define _GNU_SOURCE
 #include "guest_phases.h"

@@ -4,6 +4,9 @@
  * to it. In each round it maps memory and unmaps it again. No page of it is
  * touched, so the threads do nothing but wait for the lock of their address
  * space and change its tree of mappings.
+ *
+ * Workload, 100 rounds, c2c-programs: threads of one process map and unmap
+ * memory that nobody touches
  */
 #define _GNU_SOURCE
 #include "guest_phases.h"

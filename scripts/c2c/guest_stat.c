@@ -3,6 +3,8 @@
  * One file that all ask for: one process for each CPU, bound to it. In each
  * round it asks for the status of the file by its name. All of them look up the
  * same name, and take and drop a reference to it.
+ *
+ * Workload, 200 rounds, c2c-programs: processes ask for the status of one file
  */
 #define _GNU_SOURCE
 #include <sys/wait.h>

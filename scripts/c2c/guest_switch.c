@@ -4,6 +4,9 @@
  * in one cgroup. The processes of a pair answer each other through pipes, and
  * do nothing else. So there are twice as many of them as CPUs, and they move
  * between the CPUs while the group's load changes.
+ *
+ * Workload, 50 rounds, c2c-programs: pairs in a cgroup that answer each other
+ * through pipes, two processes a CPU
  */
 #define _GNU_SOURCE
 #include <sys/wait.h>

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,19 +57,19 @@ class Workload:
 PROGRAMS = ("c2c-programs",)
 """The fragment that all programs but the oldest need, and those of users: one kernel for all of them."""
 
-WORKLOADS = {
-    each.name: each
-    for each in (
-        Workload("rt", "RT overload: pushes, pulls and priorities of two SCHED_FIFO threads for each CPU", 200),
-        Workload("wakeup", "pairs of fair threads that wake each other", 200),
-        Workload("rt-wakeup", "the same with SCHED_FIFO threads, at eight priorities", 100),
-        Workload("wakeup-idle", "pairs that answer each other through pipes, one for four CPUs, so most are idle", 500),
-        Workload("balance", "more fair threads than CPUs, all moved to one CPU again and again", 40),
-        Workload("map", "threads of one process map and unmap memory that nobody touches", 100, PROGRAMS),
-        Workload("stat", "processes ask for the status of one file", 200, PROGRAMS),
-        Workload("switch", "pairs in a cgroup that answer each other through pipes, two processes a CPU", 50, PROGRAMS),
-    )
-}
+_WORKLOAD = re.compile(r"^ \* Workload, (\d+) rounds(?:, ([\w-]+))?: (.*?)\n \*(?:/|\n)", re.M | re.S)
+
+
+def _workloads() -> Iterator[Workload]:
+    for path in sorted(SOURCES.glob("guest_*.c")):
+        if found := _WORKLOAD.search(path.read_text()):
+            rounds, config, about = found.groups()
+            name = path.stem.removeprefix("guest_").replace("_", "-")
+            yield Workload(name, about.replace("\n *", ""), int(rounds), (config,) if config else ())
+
+
+WORKLOADS = {each.name: each for each in _workloads()}
+"""As the programs say in their first comments."""
 
 
 @dataclass(frozen=True)

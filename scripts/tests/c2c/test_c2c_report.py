@@ -15,6 +15,7 @@ from toy_results import FIELDS, result, row
 
 from browser import Browser
 from schedlib.c2c import c2c_options
+from schedlib.c2c.c2c_options import WORKLOADS, Workload
 from schedlib.c2c.c2c_page import page, picture, users
 from schedlib.c2c.observed import read_raw
 from schedlib.c2c.plugin_guest import parameters_of, refuse_other_qemu
@@ -24,6 +25,7 @@ from schedlib.formats.c2c_document import BlamedField, Counts, MappedField, Traf
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import load_topology
 from schedlib.main import main
+from schedlib.paths import PROJECT
 
 SPACE = "{http://www.w3.org/2000/svg}"
 LONG = "cpupri.pri_to_cpu[0].a_long_name_of_a_count"
@@ -269,6 +271,14 @@ def test_other_emulators_are_refused(
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(SchedlineError, match=said):
         refuse_other_qemu(TARGETS[on])
+
+
+def test_a_program_says_what_it_does_and_the_docs_have_it() -> None:
+    assert WORKLOADS["map"] == Workload(
+        "map", "threads of one process map and unmap memory that nobody touches", 100, ("c2c-programs",)
+    )
+    text = (PROJECT / "docs/c2c.md").read_text()
+    assert [name for name in WORKLOADS if f"`{name}`" not in text] == []
 
 
 BAD = {
