@@ -287,7 +287,10 @@ def _part(members: Sequence[Member], fields: Sequence[MappedField], around: Sequ
     leaves = [field for field in fields if re.split(r"[.\[]", field.path)[0] in names]
     unknown = _alignment(first, size) if size else 1
     align = max((_alignment(field.offset, field.size) for field in leaves), default=unknown)
-    if not any(each.type.startswith(("struct ", "union ")) for each in members):
+    scalars = [each for each in members if not each.type.startswith(("struct ", "union "))]
+    # Bits have the alignment of the word that they are in.
+    align = max(align, *(_alignment(each.offset, each.size) for each in scalars if each.size), 1)
+    if len(scalars) == len(members):
         # An array is aligned as its elements are.
         align = min(align, max(_alignment(0, each.size // max(each.count, 1)) for each in members))
     align = max(align, *(each.align for each in members), *(each.align for each in around))

@@ -223,6 +223,15 @@ def test_a_bit_field_stays_with_those_whose_word_it_shares(tmp_path: Path) -> No
     assert start.offsets(wanted, 64)[1] == size
 
 
+def test_bits_have_the_alignment_of_their_word() -> None:
+    """The field of a trace has only the byte that they are in."""
+    members = Member("a", "long", 0, 8), Member("d", "unsigned int", 8, 4)
+    fields = [MappedField(0, 8, "a", ""), MappedField(8, 1, "d", "")]
+    text = body("struct toy {\n\tlong a;\n\tunsigned d:1;\n};\n")
+    found = movable(Structure(Type("toy", 16, None), members), fields, text, 64, ())
+    assert [part.align for _, part in found.parts] == [8, 4]
+
+
 @pytest.mark.tools
 def test_the_alignment_of_a_type_is_kept_where_its_place_does_not_show_it(tmp_path: Path) -> None:
     """call_single_data_t is aligned to 32 bytes; a member that follows 64 bytes of others is so by chance."""
