@@ -128,7 +128,7 @@ def _written(machines: int) -> Iterator[Path]:
 
 def _timed_gate(place: Path) -> float:
     taken, done = timed_gate(["--fleet", str(place / "fleet"), "--gates", str(place / "gates.toml")])
-    if done.returncode != Verdict.FAIL.exit_code or "all of x86_64 Model 0" not in " ".join(done.stdout.split()):
+    if done.returncode != Verdict.FAIL.exit_code or "x86_64 Model 0 (" not in " ".join(done.stdout.split()):
         raise SchedlineError(f"the gate did not find the model: {done.stdout[-300:]}{done.stderr[-300:]}", "report it")
     return taken
 

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from msgspec import convert
-from msgspec.structs import replace
 
 from schedlib import TOOL
 from schedlib.errors import SchedlineError
@@ -18,8 +17,6 @@ from schedlib.formats.document import Document
 from schedlib.formats.gate_document import GatesUsed, JudgedMetric, Method, finite
 from schedlib.formats.strict import Count, Moment, Number, Positive, Strict, Word
 from schedlib.gate.fleet_judging import (
-    MOST_NAMED,
-    NO_FIGURES,
     FleetGroup,
     Samples,
     groups_at,
@@ -29,7 +26,7 @@ from schedlib.gate.fleet_judging import (
 )
 from schedlib.gate.fleet_machines import FleetMachine, LeftOut, read_fleet
 from schedlib.gate.gate_options import GateOptions
-from schedlib.gate.gate_report import excluded, limits_of, p_of, per
+from schedlib.gate.gate_report import excluded, limits_of, p_of, per, signed
 from schedlib.gate.judging import of_the_rule, told
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.progress import printable
@@ -75,7 +72,7 @@ class FleetGateDocument(Document, frozen=True, kw_only=True):
         kernels: for base and candidate, the names in the runs.
     """
 
-    schema: Literal["fleet-gate-1"]
+    schema: Literal["fleet-gate-2"]
     tool: Word
     started: Moment
     command: str
@@ -100,17 +97,11 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
             f"none of {len(machines)} machines can be judged; the first, {left_out[0].machine}: {left_out[0].reason}",
             "mend that, and repeat the boots",
         )
-    samples: dict[GateRule, list[FleetMachine]] = {}
-    for rule in gate.rules:
-        chosen = [machine for machine in machines if rule.key in machine.metrics]
-        if chosen and rule.method is not Method.EQUAL:
-            judged = zip(chosen, machines_at(rule, chosen, gate.looks[0]).noisy, strict=True)
-            noisy = [machine for machine, is_noisy in judged if is_noisy]
-            names = {machine.name for machine in noisy}
-            samples[rule] = [machine for machine in chosen if machine.name not in names]
-            size = f"{rule.detect:g} {chosen[0].metrics[rule.key].unit if rule.absolute else '%'}"
-            why = f"too noisy to tell {size} from nothing"
-            left_out += [machine.out(why, rule.key) for machine in noisy]
+    samples = {
+        rule: [machine for machine in machines if rule.key in machine.metrics]
+        for rule in gate.rules
+        if rule.method is not Method.EQUAL and any(rule.key in machine.metrics for machine in machines)
+    }
     look, rows = last_look(gate, samples, left_out)
     found = dict(zip(samples, rows, strict=True))
     metrics = []
@@ -124,8 +115,9 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
     models = Counter(machine.model for machine in machines if machine.model)
     there_of = Counter(machine.model for machine in there)
     base, candidate = (tuple(sorted({machine.kernels[side] for machine in there})) for side in (0, 1))
+    same = any(base == candidate for base, candidate in (machine.kernels for machine in there))
     return FleetGateDocument(
-        schema="fleet-gate-1",
+        schema="fleet-gate-2",
         tool=TOOL,
         started=started,
         command=options.command(),
@@ -136,16 +128,8 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
         models=tuple(FleetModel(name, count, there_of[name]) for name, count in sorted(models.items())),
         metrics=tuple(metrics),
         left_out=tuple(left_out),
-        notes=tuple(_notes(there, metrics)),
+        notes=("base and candidate are the same kernel: an A/A campaign",) if same else (),
     )
-
-
-def _notes(there: Sequence[FleetMachine], metrics: Sequence[FleetMetric]) -> Iterator[str]:
-    if any(base == candidate for base, candidate in (machine.kernels for machine in there)):
-        yield "base and candidate are the same kernel: an A/A campaign"
-    groups = [group for metric in metrics for group in metric.groups if group.kind == "model" and not group.counts]
-    for name, reason in {group.name: group.reason for group in groups}.items():
-        yield f"a PASS says nothing of {name}: {reason}"
 
 
 def last_look(
@@ -164,7 +148,7 @@ def last_look(
 
 
 def verdict_of(groups: Sequence[FleetGroup]) -> Verdict:
-    return worst(group.verdict for group in groups if group.counts)
+    return worst(group.verdict for group in groups)
 
 
 def _effects(rule: GateRule, machines: Sequence[FleetMachine], look: int) -> Iterator[MachineEffect]:
@@ -190,17 +174,18 @@ def _equal(rule: GateRule, machines: Sequence[FleetMachine], left_out: Sequence[
             reason, verdict = ": ".join(worse[0]), Verdict.FAIL
         elif too_many_left_out(lost, len(here)):
             reason, verdict = f"{lost} of {lost + len(here)} machines are left out", Verdict.INCONCLUSIVE
-        group = replace(
-            NO_FIGURES,
+        group = FleetGroup(
             name=name or "all machines",
             kind="model" if name else "all",
             machines=len(here),
-            counts=True,
             verdict=verdict,
             reason=reason,
+            worse_by=None,
+            p=None,
             over_budget=len(worse),
-            bad=tuple(machine for machine, _ in worse[:MOST_NAMED]),
+            bad=tuple(machine for machine, _ in worse),
             boots=sum(row.boots[1] for _, row in here),
+            far=0,
         )
         groups.append(group)
     return tuple(groups)
@@ -238,7 +223,7 @@ def _lines(document: FleetGateDocument) -> Iterator[str]:
         yield from wrapped(note)
     if document.status is Verdict.PASS:
         yield ""
-        yield from wrapped(f"excluded, on every model that counts: {excluded(document.metrics)}")
+        yield from wrapped(f"excluded, on every model: {excluded(document.metrics)}")
 
 
 def regressing(metric: FleetMetric) -> str:
@@ -267,17 +252,13 @@ def _told(metric: FleetMetric) -> Iterator[str]:
         yield "    no machine has it"
         return
     if metric.method is not Method.EQUAL:
-        yield from wrapped(f"    {limits_of(metric)}; worse by, at most and spread in{per(metric)}", 4)
-    yield f"{'machines of':{_NAME}}{'':>5}{'worse by':>10}{'at most':>9}{'spread':>8}{'p':>7}"
+        yield from wrapped(f"    {limits_of(metric)}; worse by in{per(metric)}", 4)
+    yield f"{'machines of':{_NAME}}{'':>5}{'worse by':>10}{'over budget':>13}{'p':>7}"
     for group in metric.groups:
-        cells = f"{_number(group.worse_by):>10}{_number(group.at_most):>9}{_number(group.spread):>8}{p_of(group.p):>7}"
+        cells = f"{signed(group.worse_by):>10}{group.over_budget:>13}{p_of(group.p):>7}"
         yield f"{_short(group.name)[:_NAME]:{_NAME}}{group.machines:>5}{cells}"
-        if group.verdict is Verdict.FAIL or (group.counts and group.reason):
+        if group.reason:
             yield from wrapped(f"    {group.verdict.name}: {group.reason}", 4)
         if group.bad and group.kind != "all":
             names = ", ".join(group.bad[:_LISTED]) + (", ..." if len(group.bad) > _LISTED else "")
             yield from wrapped(f"    worst machines: {names}", 4)
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}" if abs(value) < 1e5 else f"{value:.1e}"

@@ -1,100 +1,74 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Judges a metric on many machines: on all of them, and on each model. The gate's own error rates are spent."""
+"""Judges a metric on many machines: the ordinary gate, with the machine as one more level.
+
+Boots are compared within the blocks of each machine, and the counts are added up over the machines of a group (van
+Elteren 1960): what differs from machine to machine has no effect. The groups are all machines, and those of each model.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import comb, log1p
-from statistics import NormalDist
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from math import erfc, log1p, sqrt
 from typing import Literal, TypeAlias
 
 import numpy as np
-from msgspec.structs import replace as struct_replace
+from msgspec.structs import replace
 
 from schedlib.formats.gate_document import Method, finite
 from schedlib.formats.strict import Count, Number, Strict, Word
-from schedlib.gate import fleet_statistics, statistics
-from schedlib.gate.decision import DOUBT, MISSED
+from schedlib.gate import statistics
+from schedlib.gate.comparable import more_by_chance
+from schedlib.gate.decision import DOUBT, LookEvidence, decide, far_boots
 from schedlib.gate.fleet_machines import FleetMachine, LeftOut
-from schedlib.gate.judging import scaled, told
+from schedlib.gate.judging import limits_of, scaled, told
 from schedlib.gate.rules import Gate, GateRule
-from schedlib.gate.statistics import CONFIDENCE, Flags, Values
+from schedlib.gate.statistics import Flags, Values, block_sizes, blocks_tail
 from schedlib.verdict import Verdict
 
-BAD_SHARE = 0.01
-"""No PASS if more than this share of a group's machines is bad, or of the candidate's boots far."""
+_BAD_SHARE = 0.01
+"""No PASS if a larger share of a group's machines is bad, or of the candidate's boots."""
 
 _MOST_LEFT_OUT = 0.2
 """No PASS for a model of which a larger share of the machines is left out."""
 
-MOST_NAMED = 100
+_MOST_NAMED = 100
 """Bad machines of a group that the document names."""
 
 _ONE_SIDED = 0.05
-"""No PASS for a model if one kernel gave no result on more machines than the other, shown at this level."""
+"""No PASS for a model if the candidate gave no result on more machines than the base, shown at this level."""
 
 _BAD_P = 0.01
-_NO_STEP = 1e150
-"""Stands for a step of which nothing is known."""
+_EXACT_STATES = 2500
+"""Up to this sum of squares of block sizes, the distribution of the counts is exact; above, it is normal."""
 
 _MORE = "make more boots on each machine, or take more machines"
 
 
-GroupKind = Literal["all", "model", "others"]
-
-
 class FleetGroup(Strict, frozen=True, kw_only=True):
-    """A metric on all machines, on those of one model, or on those of all models that have too few machines.
+    """A metric on all machines, or on those of one model.
 
     Attributes:
-        counts: whether the group has enough machines for a PASS, or fails. Others do not change the verdict.
-        worse_by: the estimate; positive is worse, in the metric's change_unit.
-        at_most: the upper bound. All bounds of a metric hold together; null: there is none.
-        p: that it did not become worse, with Holm's correction.
-        spread: standard deviation of the true effects of machines, in the metric's change_unit.
-        differing: the share of what is seen to differ that this spread explains, from 0 to 1.
+        worse_by: the middle of the machines' effects; positive is worse, in the metric's change_unit.
+        p: that it did not become worse, with Holm's correction over the metrics and groups.
         over_budget: on how many machines the estimate is above the budget.
         bad: machines that are shown to be over the budget, and whose estimate is above `detect`.
         boots: of the candidate.
-        far: how many of them are worse than every boot of the base on their machine, by more than `detect`.
+        far: how many of them are bad, as the gate counts them on their machine.
     """
 
     name: Word
-    kind: GroupKind
+    kind: Literal["all", "model"]
     machines: Count
-    counts: bool
     verdict: Verdict
     reason: str
     worse_by: Number | None
-    at_most: Number | None
     p: Number | None
-    spread: Number | None
-    differing: Number | None
     over_budget: Count
     bad: tuple[str, ...]
     boots: Count
     far: Count
-
-
-NO_FIGURES = FleetGroup(
-    name="-",
-    kind="all",
-    machines=0,
-    counts=False,
-    verdict=Verdict.INCONCLUSIVE,
-    reason="no machine is judged",
-    worse_by=None,
-    at_most=None,
-    p=None,
-    spread=None,
-    differing=None,
-    over_budget=0,
-    bad=(),
-    boots=0,
-    far=0,
-)
-"""A group of which nothing is known."""
 
 
 Samples: TypeAlias = Mapping[GateRule, Sequence[FleetMachine]]
@@ -102,26 +76,30 @@ Samples: TypeAlias = Mapping[GateRule, Sequence[FleetMachine]]
 
 
 @dataclass(frozen=True)
-class Machines:
-    """What the boots of a look say of one metric; arrays over the machines. Effects are on the scale of scaled().
+class MachinesAtLook:
+    """What the boots of a look say of one metric; arrays over the machines.
 
     Attributes:
-        least, most: the effects if the candidate's clock is off by a step to the better or the worse.
-        counts: the sums of U over the blocks.
+        effects: on the scale of scaled(); least: if the candidate's clock is off by a step to the better.
+        worse, within, budgeted: the sums of U over the blocks: of the candidate; of the base, against a candidate that
+            is better by `detect`; of a candidate that is better by the budget.
         bad: see FleetGroup.
-        far: the number of far boots.
-        noisy: whether neither kernel's boots agree well enough to tell `detect` from nothing: both count alike.
+        far, far_base: the number of bad boots of each kernel.
     """
 
     boots: Values
     effects: Values
     least: Values
-    most: Values
-    variances: Values
-    counts: Values
+    worse: Values
+    within: Values
+    budgeted: Values
     bad: Flags
     far: Values
-    noisy: Flags
+    far_base: Values
+
+    def of(self, places: Sequence[int]) -> MachinesAtLook:
+        """Some of the machines."""
+        return MachinesAtLook(*(each[list(places)] for each in vars(self).values()))
 
 
 def limit(rule: GateRule, amount: float) -> float:
@@ -131,56 +109,70 @@ def limit(rule: GateRule, amount: float) -> float:
     return -log1p(-amount / 100) if rule.direction == "higher" else log1p(amount / 100)
 
 
-def machines_at(rule: GateRule, machines: Sequence[FleetMachine], look: int) -> Machines:
+def machines_at(rule: GateRule, machines: Sequence[FleetMachine], look: int) -> MachinesAtLook:
     """What the first boots of each machine say, at most so many of each kernel."""
     found = [machine.metrics[rule.key] for machine in machines]
-    boots = np.array([min(look, each.base.size) for each in found])
-    shape = boots.size
-    effects, least, most, variances, counts, far = (np.zeros(shape) for _ in range(6))
-    bad, noisy = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
-    budget, detect = limit(rule, rule.budget), limit(rule, rule.detect)
-    means = rule.method is not Method.RANK and rule.absolute
-    effect_of = statistics.mean_shift if means else statistics.shift
-    wide = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    boots = np.array([min(look, each.base.size) for each in found], dtype=int)
+    limits = limits_of(rule)
+    effect_of = statistics.mean_shift if rule.method is Method.RATE else statistics.shift
+    parts = []
     for count in np.unique(boots):
         (here,) = np.nonzero(boots == count)
         base = np.array([found[at].base[:count] for at in here])
         candidate = np.array([found[at].candidate[:count] for at in here])
-        step = np.zeros((here.size, 1))
-        if rule.method is Method.RANK:
-            step = np.array([[min(found[at].step, _NO_STEP)] for at in here])
-        one, two = scaled(rule, base), scaled(rule, candidate)
-        effects[here] = effect_of(one, two)
-        least[here] = effect_of(one, scaled(rule, candidate - step))
-        most[here] = effect_of(one, scaled(rule, candidate + step))
-        counts[here] = statistics.count_in_blocks(base, candidate)
-        bad[here] = (effects[here] > detect) & (statistics.rank_p(one, two - budget) <= _BAD_P)
-        far[here] = (two - detect > one.max(axis=-1, keepdims=True)).sum(axis=-1)
-        spreads = [each.var(axis=-1, ddof=1) for each in (one, two)]
-        variances[here] = (spreads[0] + spreads[1]) / count
-        noisy[here] = wide * np.sqrt(2 * np.minimum(*spreads) / count) > detect
-    return Machines(boots, effects, least, most, variances, counts, bad, far, noisy)
+        step = np.array([[found[at].step] for at in here])
+        known = np.isfinite(step)
+        step = np.where(known, step, 0.0)
+        one, two, budgeted = scaled(rule, base), scaled(rule, candidate), limits.without(candidate, limits.budget)
+        effects = effect_of(one, two)
+        within = statistics.count_in_blocks(limits.without(candidate + step, limits.detect), base)
+        beyond = effects > limit(rule, rule.detect)
+        row = (
+            boots[here],
+            effects,
+            effect_of(one, scaled(rule, candidate - step)),
+            statistics.count_in_blocks(base, candidate),
+            within * known[:, 0],
+            statistics.count_in_blocks(base, budgeted),
+            beyond & (statistics.rank_p(base, budgeted) <= _BAD_P),
+            far_boots(base, candidate, limits).sum(axis=-1),
+            far_boots(base, base, limits).sum(axis=-1),
+        )
+        parts.append((here, row))
+    back = np.argsort(np.concatenate([here for here, _ in parts]))
+    return MachinesAtLook(*(np.concatenate(column)[back] for column in zip(*(row for _, row in parts), strict=True)))
 
 
 def groups_at(gate: Gate, samples: Samples, look: int, left_out: Sequence[LeftOut]) -> list[tuple[FleetGroup, ...]]:
     """Judge all metrics at one look: for each the groups, all machines first, then each model."""
-    evidence = [_evidence(gate, rule, machines, look, left_out) for rule, machines in samples.items()]
-    flat = np.array([group.p for metric in evidence for group, _ in metric if group.p is not None])
-    models = max((len({machine.model for machine in machines}) for machines in samples.values()), default=1)
-    family = max(gate.family * (models + (models > 1)), flat.size)
-    adjusted = iter(statistics.holm(flat, family).tolist() if flat.size else [])
-    level = gate.alpha / len(gate.looks)
-    found = []
-    for rule, metric in zip(samples, evidence, strict=True):
+    found = [list(_groups(rule, machines, look, said_of(rule, left_out))) for rule, machines in samples.items()]
+    evidence = [astuple(each) for metric in found for _, each in metric]
+    if not evidence:
+        return [() for _ in samples]
+    whole = LookEvidence(*map(np.array, zip(*evidence, strict=True)))
+    family = max(gate.family * max(map(len, found)), len(evidence))
+    last = look == gate.looks[-1]
+    results = zip(*astuple(decide(whole, gate.alpha, len(gate.looks), family, last=last)), whole.doubtful, strict=True)
+    out = []
+    for rule, metric in zip(samples, found, strict=True):
         rows = []
-        for group, over in metric:
-            row = group if group.p is None else struct_replace(group, p=next(adjusted))
-            if over and row.p is not None and row.p <= level:
-                why = f"worse than the budget of {rule.budget:g}{percent(rule)}"
-                row = struct_replace(row, verdict=Verdict.FAIL, reason=why, counts=True)
-            rows.append(row)
-        found.append(tuple(rows))
-    return found
+        for group, _ in metric:
+            failed, passed, p, doubtful = next(results)
+            verdict, reason = Verdict.INCONCLUSIVE, group.reason
+            if failed:
+                verdict, reason = Verdict.FAIL, f"worse than the budget of {rule.budget:g}{percent(rule)}"
+            elif passed and not reason:
+                verdict = Verdict.PASS
+            elif not reason and doubtful:
+                reason = f"it looks worse by more than the budget of {rule.budget:g}{percent(rule)}: {_MORE}"
+            elif not reason and group.far:
+                size = f"{rule.detect:g}{percent(rule)}"
+                reason = f"{group.far} of {group.boots} boots of the candidate are bad, by more than {size}: {_MORE}"
+            elif not reason:
+                reason = f"a change of {rule.detect:g}{percent(rule)} is not excluded: {_MORE}"
+            rows.append(replace(group, verdict=verdict, reason=reason, p=float(p) if group.machines else None))
+        out.append(tuple(rows))
+    return out
 
 
 def percent(rule: GateRule) -> str:
@@ -193,72 +185,66 @@ def said_of(rule: GateRule, left_out: Sequence[LeftOut]) -> list[LeftOut]:
     return [out for out in left_out if not out.metric or (out.tool, out.metric) == rule.key]
 
 
-def _evidence(
-    gate: Gate, rule: GateRule, machines: Sequence[FleetMachine], look: int, left_out: Sequence[LeftOut]
-) -> list[tuple[FleetGroup, bool]]:
-    """The groups of a metric before the correction of their p, and whether each is over the budget."""
-    boots, names = machines_at(rule, machines, look), [machine.name for machine in machines]
-    lost = [out for out in said_of(rule, left_out) if out.model]
+def _groups(
+    rule: GateRule, machines: Sequence[FleetMachine], look: int, left_out: Sequence[LeftOut]
+) -> Iterator[tuple[FleetGroup, LookEvidence]]:
+    """The groups of a metric without their verdicts, and what their boots say."""
+    lost = [out for out in left_out if out.model]
     models = sorted({out.model for out in lost} | {machine.model for machine in machines})
-    level = MISSED / len(gate.looks) / (len(models) + 2 if len(models) > 1 else 1)
-    needed = fleet_statistics.machines_needed(level)
-    places = {model: [at for at, each in enumerate(machines) if each.model == model] for model in models}
-    small = [model for model in models if len(places[model]) < needed]
-    chosen: list[tuple[str, GroupKind, list[str]]] = [("all machines", "all", models)]
-    if len(models) > 1:
-        chosen += [(model, "model", [model]) for model in models]
-    if 1 < len(small) < len(models) and sum(len(places[model]) for model in small) >= needed:
-        chosen.append(("models with few machines", "others", small))
-    found = []
-    for name, kind, of in chosen:
-        at = list(range(len(machines))) if kind == "all" else [at for model in of for at in places[model]]
-        group = struct_replace(NO_FIGURES, name=name, kind=kind, machines=len(at))
-        found.append(_group(rule, boots, names, group, at, level, needed, [out for out in lost if out.model in of]))
-    return found
+    boots = machines_at(rule, machines, look) if machines else None
+    for name in ["", *models] if len(models) > 1 else [""]:
+        places = [at for at, machine in enumerate(machines) if name in ("", machine.model)]
+        here = boots.of(places) if boots and places else None
+        bad = [machines[at].name for at, is_bad in zip(places, here.bad, strict=True) if is_bad] if here else []
+        group = FleetGroup(
+            name=name or "all machines",
+            kind="model" if name else "all",
+            machines=len(places),
+            verdict=Verdict.INCONCLUSIVE,
+            reason=_why_no_pass(rule, len(places), bad, [out for out in lost if name in ("", out.model)]),
+            worse_by=finite(told(rule, float(np.median(here.effects)))) if here else None,
+            p=None,
+            over_budget=int((here.effects > limit(rule, rule.budget)).sum()) if here else 0,
+            bad=tuple(bad[:_MOST_NAMED]),
+            boots=int(here.boots.sum()) if here else 0,
+            far=int(here.far.sum()) if here else 0,
+        )
+        yield group, _evidence(rule, here)
 
 
-def _group(
-    rule: GateRule,
-    machines: Machines,
-    names: Sequence[str],
-    group: FleetGroup,
-    places: Sequence[int],
-    level: float,
-    needed: int,
-    lost: Sequence[LeftOut],
-) -> tuple[FleetGroup, bool]:
-    if not places:
-        return struct_replace(group, counts=len(lost) >= needed), False
-    at = np.array(places, dtype=int)
-    budget = limit(rule, rule.budget)
-    effects, boots = machines.effects[at], machines.boots[at]
-    counts = {int(each): int((boots == each).sum()) for each in np.unique(boots)}
-    within = fleet_statistics.within_machines_p(int(machines.counts[at].sum()), counts)
-    bound = fleet_statistics.effect_at_most(machines.most[at], level)
-    free = 2 * (boots - 1)
-    variances = np.maximum(machines.variances[at] * free / (free - 2), np.finfo(float).tiny)
-    spread, differing = fleet_statistics.between_machines(effects, variances)
-    bad = tuple(names[place] for place in places if machines.bad[place])
-    row = struct_replace(
-        group,
-        counts=len(places) >= needed or group.kind == "all",
-        worse_by=finite(told(rule, fleet_statistics.middle_effect(effects))),
-        at_most=finite(told(rule, bound)),
-        p=min(1.0, 2 * min(within, fleet_statistics.signed_rank_p(effects))),
-        spread=finite(told(rule, spread)),
-        differing=differing,
-        over_budget=int((effects > budget).sum()),
-        bad=bad[:MOST_NAMED],
-        boots=int(boots.sum()),
-        far=int(machines.far[at].sum()),
+def _evidence(rule: GateRule, here: MachinesAtLook | None) -> LookEvidence:
+    """What all boots of a group say of its metric."""
+    one, no = np.asarray(1.0), np.asarray(False)
+    if here is None:
+        return LookEvidence(one, one, no, no, 0 * one, 0 * one)
+    boots = Counter(here.boots.tolist())
+    worse, within, budgeted = (
+        np.asarray(within_machines_p(int(counts.sum()), boots)) for counts in (here.worse, here.within, here.budgeted)
     )
-    reason = _why_no_pass(rule, row, len(bad), needed, lost)
-    if not reason and fleet_statistics.signed_rank_p(effects, budget) <= DOUBT:
-        reason = f"it looks worse by more than the budget of {rule.budget:g}{percent(rule)}: {_MORE}"
-    elif not reason and bound >= limit(rule, rule.detect):
-        reason = f"a change of {rule.detect:g}{percent(rule)} is not excluded: {_MORE}"
-    row = struct_replace(row, reason=reason, verdict=Verdict.INCONCLUSIVE if reason else Verdict.PASS)
-    return row, fleet_statistics.middle_effect(machines.least[at]) > budget
+    over = np.asarray(np.median(here.least) > limit(rule, rule.budget))
+    # A few bad boots of many are chance.
+    spared = np.maximum(here.far_base.sum(), np.floor(_BAD_SHARE * here.boots.sum()))
+    far = np.maximum(here.far.sum() - spared, 0.0)
+    return LookEvidence(worse, within, over, np.asarray(budgeted <= DOUBT), far, np.zeros_like(far))
+
+
+def within_machines_p(total: int, boots: Mapping[int, int]) -> float:
+    """One-sided p that no machine became worse: of the sum of U over all blocks of all machines.
+
+    Exact for small sums; else normal with continuity correction.
+
+    Args:
+        total: the sum of statistics.count_in_blocks() over the machines.
+        boots: how many machines have how many boots of each kernel.
+    """
+    sizes: Counter[int] = Counter()
+    for each, machines in boots.items():
+        sizes.update({size: count * machines for size, count in block_sizes(each).items()})
+    if sum(size**2 * count for size, count in sizes.items()) <= _EXACT_STATES:
+        return float(blocks_tail(tuple(sorted(sizes.items())))[total])
+    mean = sum(count * size**2 / 2 for size, count in sizes.items())
+    variance = sum(count * size**2 * (2 * size + 1) / 12 for size, count in sizes.items())
+    return 0.5 * erfc((total - 0.5 - mean) / sqrt(2 * variance))
 
 
 def too_many_left_out(lost: int, judged: int) -> bool:
@@ -266,29 +252,20 @@ def too_many_left_out(lost: int, judged: int) -> bool:
     return lost > _MOST_LEFT_OUT * (lost + judged)
 
 
-def _why_no_pass(rule: GateRule, row: FleetGroup, bad: int, needed: int, missing: Sequence[LeftOut]) -> str:
-    """Why a group's machines do not allow a PASS; empty if they do. Each reason can only become true if the candidate
-    gets worse."""
-    if row.machines < needed:
-        return f"{row.machines} machines are judged, and a PASS needs {needed}"
+def _why_no_pass(rule: GateRule, machines: int, bad: Sequence[str], missing: Sequence[LeftOut]) -> str:
+    """Why a group's machines do not allow a PASS, whatever their boots say; empty if they do.
+
+    Each reason can only become true if the candidate gets worse.
+    """
     lost = len(missing)
-    if too_many_left_out(lost, row.machines):
-        return f"{lost} of {lost + row.machines} machines are left out: mend them, and repeat their boots"
+    if too_many_left_out(lost, machines):
+        return f"{lost} of {lost + machines} machines are left out: mend them, and repeat their boots"
     base, candidate = (sum(out.lacks == side for out in missing) for side in ("base", "candidate"))
-    if candidate > base and _at_least(candidate, base + candidate) <= _ONE_SIDED:
+    there = machines + base + candidate
+    if candidate > base and more_by_chance(there, base, there, candidate) <= _ONE_SIDED:
         return f"{candidate} machines lack results of the candidate, {base} of the base: does it come up there?"
-    size = f"{rule.detect:g}{percent(rule)}"
-    if bad > BAD_SHARE * row.machines:
-        names = ", ".join(row.bad[:3]) + (", ..." if bad > 3 else "")
-        return f"{bad} machines are worse by more than {size}: {names}. Compare one alone: schedline gate"
-    if row.far > max(1, BAD_SHARE * row.boots):
-        return (
-            f"{row.far} of {row.boots} boots of the candidate are worse than every boot of the base on their "
-            f"machine by more than {size}"
-        )
+    if len(bad) > _BAD_SHARE * machines:
+        names = ", ".join(bad[:3]) + (", ..." if len(bad) > 3 else "")
+        size = f"{rule.detect:g}{percent(rule)}"
+        return f"{len(bad)} machines are worse by more than {size}: {names}. Compare one alone: schedline gate"
     return ""
-
-
-def _at_least(hits: int, of: int) -> float:
-    """P(at least so many of these are heads), for a fair coin."""
-    return float(sum(comb(of, each) for each in range(hits, of + 1)) / 2**of)

@@ -39,6 +39,13 @@ def of_the_rule(rule: GateRule, unit: str) -> dict[str, Any]:
     return {name: getattr(rule, name) for name in names} | units
 
 
+def limits_of(rule: GateRule) -> Limits:
+    """The rule's limits, as shares unless they are absolute."""
+    scale = 1.0 if rule.absolute else 0.01
+    flags = np.asarray(bool(rule.absolute)), np.asarray(rule.direction == "higher")
+    return Limits(np.asarray(rule.budget * scale), np.asarray(rule.detect * scale), *flags)
+
+
 def metric_row(
     rule: GateRule, unit: str, verdict: Verdict, reason: str, boots: tuple[int, int] = (0, 0), **more: Any
 ) -> GateMetric:
@@ -80,17 +87,10 @@ class Sample:
         runs = [value for boot in self.sides[0].boots[:boots] for value in boot.figures[self.rule.key].values]
         return float(statistics.step_of(np.array(runs)))
 
-    @property
-    def limits(self) -> Limits:
-        """The rule's limits, as shares unless they are absolute."""
-        rule, scale = self.rule, 1.0 if self.rule.absolute else 0.01
-        flags = np.asarray(bool(rule.absolute)), np.asarray(rule.direction == "higher")
-        return Limits(np.asarray(rule.budget * scale), np.asarray(rule.detect * scale), *flags)
-
     def evidence(self, boots: int) -> LookEvidence:
         means = self.rule.method is not Method.RANK
         step = np.asarray(self.step(boots))
-        return look_evidence(self.base[:boots], self.candidate[:boots], self.limits, step, means=means)
+        return look_evidence(self.base[:boots], self.candidate[:boots], limits_of(self.rule), step, means=means)
 
     def trouble(self, boots: int, gate: Gate) -> str:
         """Why the first boots cannot be compared: their order, or what happened beside one kernel. Else empty."""
@@ -322,7 +322,7 @@ def _row(sample: Sample, boots: int, reason: str) -> GateMetric:
     least = -inf if rule.absolute else -100.0
 
     def bad(side: Side, values: Values) -> tuple[str, ...]:
-        far = far_boots(base, values[:boots], sample.limits)
+        far = far_boots(base, values[:boots], limits_of(rule))
         return tuple(boot.id for boot, is_far in zip(side.boots, far, strict=False) if is_far)
 
     return metric_row(

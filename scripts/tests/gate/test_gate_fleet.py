@@ -3,29 +3,19 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from campaigns import GATES, main
 from fleets import names, write_fleet, write_machine
 
 from by_schema import validate
 from schedlib.errors import SchedlineError
-from schedlib.gate import fleet_machines, fleet_statistics
-from schedlib.gate.fleet_statistics import (
-    between_machines,
-    effect_at_most,
-    machines_needed,
-    middle_effect,
-    pairs_above,
-    signed_rank_p,
-    within_machines_p,
-)
+from schedlib.gate import fleet_judging, fleet_machines
+from schedlib.gate.fleet_judging import within_machines_p
 from schedlib.gate.statistics import blocks_tail
 
 
@@ -36,67 +26,19 @@ def gate(place: Path, *more: str, gates: str = GATES) -> tuple[int, dict[str, An
     words = ["gate", "--fleet", str(place), "--gates", str(place.parent / "gates.toml"), "--json", str(out), *more]
     code = main(words)
     found = json.loads(out.read_text())
-    validate(found, "fleet-gate-1")
+    validate(found, "fleet-gate-2")
     return code, found
 
 
 # The statistics.
 
 
-def test_signed_ranks_are_those_of_all_signs() -> None:
-    effects = np.array([0.3, -0.1, 0.7, 0.2, -0.4, 0.9])
-    seen = pairs_above(effects, 0.0)
-    assert seen == sum(
-        effects[one] + effects[two] > 0 for one, two in itertools.combinations_with_replacement(range(6), 2)
-    )
-    signs = itertools.product((-1, 1), repeat=6)
-    wanted = np.mean([pairs_above(np.abs(effects) * sign, 0.0) >= seen for sign in signs])
-    assert signed_rank_p(effects) == pytest.approx(wanted)
-    assert signed_rank_p(np.zeros(6)) == 1.0
-
-
-def test_many_signed_ranks_are_nearly_normal(monkeypatch: pytest.MonkeyPatch) -> None:
-    effects = np.random.default_rng(1).standard_normal(60) + 0.3
-    exact = signed_rank_p(effects), effect_at_most(effects, 0.001)
-    monkeypatch.setattr(fleet_statistics, "_EXACT_MACHINES", 10)
-    assert signed_rank_p(effects) == pytest.approx(exact[0], rel=0.06)
-    assert effect_at_most(effects, 0.001) == pytest.approx(exact[1], abs=0.02)
-
-
-def test_the_bound_and_the_test_agree() -> None:
-    effects = np.random.default_rng(2).standard_normal(15)
-    bound = effect_at_most(effects, 0.01)
-    assert signed_rank_p(-effects, -(bound + 1e-9)) <= 0.01 < signed_rank_p(-effects, -(bound - 1e-9))
-    assert effect_at_most(effects[: machines_needed(0.01) - 1], 0.01) == float("inf")
-    assert np.isfinite(effect_at_most(effects[: machines_needed(0.01)], 0.01))
-
-
-def test_a_worse_effect_never_gives_a_smaller_bound() -> None:
-    lot = np.random.default_rng(3)
-    for _ in range(50):
-        effects = lot.standard_normal(12)
-        worse = effects.copy()
-        worse[lot.integers(12)] += lot.exponential()
-        assert effect_at_most(worse, 0.01) >= effect_at_most(effects, 0.01) - 1e-9
-        assert signed_rank_p(worse) <= signed_rank_p(effects)
-        assert middle_effect(worse) >= middle_effect(effects) - 1e-9
-
-
 def test_one_machine_is_judged_by_the_gates_own_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for total in (18, 28, 36):
         assert within_machines_p(total, {10: 1}) == pytest.approx(blocks_tail(((4, 2), (2, 1)))[total])
     exact = within_machines_p(770, {10: 30, 8: 10})
-    monkeypatch.setattr(fleet_statistics, "_EXACT_STATES", 0)
+    monkeypatch.setattr(fleet_judging, "_EXACT_STATES", 0)
     assert within_machines_p(770, {10: 30, 8: 10}) == pytest.approx(exact, rel=0.02)
-
-
-def test_equal_machines_have_no_spread() -> None:
-    lot = np.random.default_rng(4)
-    variances = np.full(200, 0.01)
-    alike, apart = 0.1 * lot.standard_normal(200), 0.2 * lot.standard_normal(200)
-    assert between_machines(alike, variances)[0] < 0.06
-    assert between_machines(alike + apart, variances)[0] == pytest.approx(0.2, abs=0.04)
-    assert between_machines(alike[:1], variances[:1]) == (0.0, 0.0)
 
 
 # The verdict.
@@ -130,17 +72,18 @@ def test_three_machines_of_a_model_are_enough_to_fail(tmp_path: Path) -> None:
     assert (code, names([failed])) == (1, ["Few"])
 
 
-def test_no_change_passes_and_says_what_it_does_not_cover(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_change_passes_on_each_model(tmp_path: Path) -> None:
     code, found = gate(write_fleet(tmp_path / "fleet", {"Alpha": (14, 0.0), "Few": (3, 0.0)}))
-    assert (code, found["status"]) == (0, "PASS")
-    few = next(each for each in found["metrics"][0]["groups"] if each["machines"] == 3)
-    assert not few["counts"] and few["at_most"] is None
-    assert "a PASS says nothing of x86_64 Few" in " ".join(capsys.readouterr().out.split())
+    (row,) = found["metrics"]
+    assert (code, [group["verdict"] for group in row["groups"]]) == (0, ["PASS"] * 3)
 
 
-def test_too_few_machines_are_inconclusive(tmp_path: Path) -> None:
-    code, found = gate(write_fleet(tmp_path / "fleet", {"Alpha": (4, 0.0)}))
-    assert (code, found["metrics"][0]["groups"][0]["reason"]) == (3, "4 machines are judged, and a PASS needs 6")
+def test_a_model_without_a_judged_machine_is_no_pass(tmp_path: Path) -> None:
+    fleet = write_fleet(tmp_path / "fleet", {"Alpha": (14, 0.0), "Few": (1, 0.0)})
+    spoil(fleet / "few00", "governor")
+    code, found = gate(fleet)
+    few = found["metrics"][0]["groups"][-1]
+    assert (code, few["machines"], few["verdict"]) == (3, 0, "INCONCLUSIVE")
 
 
 def test_a_bad_machine_is_no_pass(tmp_path: Path) -> None:
@@ -160,7 +103,7 @@ def test_an_effect_in_the_unit_of_the_metric_is_told(tmp_path: Path) -> None:
     code, found = gate(write_fleet(tmp_path / "fleet", {"Alpha": (12, 0.12)}), gates=absolute)
     (group,) = found["metrics"][0]["groups"]
     assert (code, len(found["metrics"][0]["machines"])) == (1, 12)
-    assert group["worse_by"] == pytest.approx(1200, abs=200) and group["at_most"] > group["worse_by"]
+    assert group["worse_by"] == pytest.approx(1200, abs=200)
 
 
 EXACT = """
@@ -237,12 +180,10 @@ def test_a_machine_is_left_out_by_name(how: str, said: str, tmp_path: Path) -> N
     assert len(found["metrics"][0]["machines"]) == 13
 
 
-def test_a_noisy_machine_is_left_out(tmp_path: Path) -> None:
-    fleet = write_fleet(tmp_path / "fleet", {"Alpha": (14, 0.0)})
+def test_a_noisy_machine_hides_nothing_of_the_others(tmp_path: Path) -> None:
+    fleet = write_fleet(tmp_path / "fleet", {"Alpha": (14, 0.15)})
     write_machine(fleet / "noisy", "Alpha", 0.0, 5, noise=1.0)
-    code, found = gate(fleet)
-    assert (code, [out["machine"] for out in found["left_out"]]) == (0, ["noisy"])
-    assert "too noisy" in found["left_out"][0]["reason"]
+    assert gate(fleet)[0] == 1
 
 
 def test_a_machine_under_two_names_counts_once(tmp_path: Path) -> None:
