@@ -335,6 +335,7 @@ SCENE = {
     "configs/gates/default.toml": b"",
     "runs/6.12/1.json": b"",
     "campaign/plan.json": b"",
+    "gates/7.4.json": b"",
     "campaign/fleet/one/base/1.json": b"",
     "output/logs.yaml": b"",
     ".lava-token": b"",

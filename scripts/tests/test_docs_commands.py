@@ -101,7 +101,7 @@ def home(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "campaign/runs").symlink_to(home / "runs")
     (home / "campaign/fleet").symlink_to(home / "fleet")
     main(["gate", str(home / "runs/base"), str(home / "runs/candidate"), "--json", str(home / "gate.json")])
-    main(["gate", str(home / "runs/base"), str(home / "runs/candidate"), "--history", str(home / "gates")])
+    main(["gate", str(home / "runs/base"), str(home / "runs/candidate"), "--json", str(home / "gates/7.4.json")])
     shutil.copyfile(PROJECT / "scripts/tests/logs/pass.log", home / "console.log")
     document.write(home / "measured/c2c.json", toy_results.result((toy_results.row("rto_count", 0, 10, 3000),)))
     (home / "mine").mkdir()

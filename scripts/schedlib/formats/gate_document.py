@@ -100,7 +100,7 @@ class BootValue(Strict, frozen=True):
 
 
 class JudgedMetric(Strict, frozen=True, kw_only=True):
-    """What a gate, a gate of a fleet and a history say of a gating metric. budget and detect are in `change_unit`."""
+    """What a gate and a gate of a fleet say of a gating metric. budget and detect are in `change_unit`."""
 
     tool: str
     name: str
@@ -117,17 +117,7 @@ class JudgedMetric(Strict, frozen=True, kw_only=True):
         return self.tool, self.name
 
 
-class MetricChange(JudgedMetric, frozen=True, kw_only=True):
-    """Its values and their change, as GateMetric says. A history keeps this of each gate."""
-
-    base: Number | None
-    candidate: Number | None
-    change: Number | None
-    low: Number | None
-    high: Number | None
-
-
-class GateMetric(MetricChange, frozen=True, kw_only=True):
+class GateMetric(JudgedMetric, frozen=True, kw_only=True):
     """One gating metric.
 
     Attributes:
@@ -151,7 +141,12 @@ class GateMetric(MetricChange, frozen=True, kw_only=True):
     reason: str
     because: str
     boots: BootCounts
+    base: Number | None
+    candidate: Number | None
     placebo: tuple[Number, ...]
+    change: Number | None
+    low: Number | None
+    high: Number | None
     of_medians: Number | None
     p: Number | None
     far: tuple[str, ...]

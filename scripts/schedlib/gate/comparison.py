@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import isfinite
@@ -33,10 +32,10 @@ from schedlib.formats.gate_document import (
     finite,
 )
 from schedlib.formats.run_file import BY_FILE_TIME, NOT_RECORDED, refuse_copies
-from schedlib.gate import comparable, gate_report, history, judging
+from schedlib.gate import comparable, gate_report, judging
 from schedlib.gate.boots import Side, read_side
 from schedlib.gate.fleet_gate import FleetGateDocument, compare_fleet, fleet_text
-from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, GateOptions, read_svg
+from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, GateOptions
 from schedlib.gate.judging import range_of, values_of
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.gate.statistics import bad_share, mean_interval, mean_shift, shift, shift_interval
@@ -64,32 +63,22 @@ def gate(options: GateOptions) -> Verdict:
     if options.json:
         document.write(options.json, found)
     print(said)
-    if isinstance(found, GateDocument):
-        _write_reports(options, found)
-    print(f"verdict: {found.status.name}{', ' + slower if slower else ''}")
-    return found.status
-
-
-def _write_reports(options: GateOptions, found: GateDocument) -> None:
-    if options.history:
-        history.append(options.history, history.record(found, options.gates or "default"))
-    if options.markdown:
-        write_atomic(options.markdown, gate_report.markdown(found))
-        print(f"markdown: {options.markdown}")
-    if options.html:
+    if options.html and isinstance(found, GateDocument):
         # matplotlib keeps a list of this machine's fonts; it reads the place when it is imported.
         os.environ.setdefault("MPLCONFIGDIR", str(cache_path() / "matplotlib"))
         from schedlib.gate.gate_page import page
 
-        write_atomic(options.html, page(found, [(path.name, read_svg(path)) for path in options.pictures]))
+        write_atomic(options.html, page(found))
         print(f"page: {options.html}")
+    print(f"verdict: {found.status.name}{', ' + slower if slower else ''}")
+    return found.status
 
 
 def compare(options: GateOptions) -> GateDocument:
     """Compare two directories of runs of schedline, or with a unit, of files of other tools."""
     if not options.reading.unit:
         try:
-            return _compared(options, options.gates or "default", {})
+            return _compared(options, load_gate(options.gates or "default"), {})
         except SchedlineError as error:
             from schedlib.gate.result_files import foreign_formats
 
@@ -99,22 +88,18 @@ def compare(options: GateOptions) -> GateDocument:
                     raise SchedlineError(observed, f"add {UNSAID_UNIT}") from error
             raise
     # The parsers of all formats are only imported if there are such files.
-    from schedlib.gate.result_files import gates_text, imported
+    from schedlib.gate.result_files import gate_for, imported
 
     named = dict.fromkeys(filter(None, (options.base, options.candidate, options.placebo)))
     read = {directory: imported(directory, options.reading) for directory in named}
-    if options.gates:
-        return _compared(options, options.gates, read)
-    with tempfile.TemporaryDirectory() as place:
-        gates = Path(place, "imported.toml")
-        gates.write_text(gates_text(list(read.values()), options.budget or BUDGET, options.detect or DETECT))
-        return _compared(options, str(gates), read)
+    limits = options.budget or BUDGET, options.detect or DETECT
+    gate = load_gate(options.gates) if options.gates else gate_for(list(read.values()), *limits)
+    return _compared(options, gate, read)
 
 
-def _compared(options: GateOptions, gates: str, read: Mapping[Path, Imported]) -> GateDocument:
+def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -> GateDocument:
     """Compare. read: the directories of files of other tools."""
     started = datetime.now(UTC)
-    gate = load_gate(gates)
     named = zip(("base", "candidate", "placebo"), (options.base, options.candidate, options.placebo), strict=True)
     sides = [read_side(read[directory].runs if read else directory, name) for name, directory in named if directory]
     base, candidate = sides[:2]

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from schedlib.cache import read_regular
-from schedlib.errors import SchedlineError
 from schedlib.names import gate_names, one_of, unknown, words, workload_suites
-from schedlib.options import BASIC, existing_directory, existing_path, flag, new_directory, new_file, option, positive
+from schedlib.options import BASIC, existing_directory, flag, new_directory, new_file, option, positive
 from schedlib.paths import CONFIGS
 
 GATES = CONFIGS / "gates"
@@ -29,9 +27,6 @@ HISTORY_LIBRARY = "history"
 BUDGET = 3.0
 DETECT = 15.0
 """In percent: how much worse a metric of an imported run may become, and what a PASS excludes."""
-
-_LARGEST = 5 << 20
-"""Bytes of a picture for the page."""
 
 Unit = Literal["run", "boot"]
 
@@ -152,17 +147,6 @@ class GateOptions:
     )
     json: Path | None = option("--json FILE", "write the result here too (schema gate-4)", new_file)
     html: Path | None = option("--html FILE", "write the page here", new_file)
-    markdown: Path | None = option("--markdown FILE", "write the report for a pull request here", new_file)
-    history: Path | None = option(
-        "--history DIR", "add the verdict to the history in DIR (schema history-1)", new_directory
-    )
-    pictures: tuple[Path, ...] = option(
-        "--picture FILE",
-        "an SVG for the page, as layout diff --svg draws it; may be repeated",
-        existing_path,
-        default=(),
-        action="append",
-    )
     fleet: Path = option(
         "--fleet DIR",
         "compare on many machines: DIR has a directory for each, with base/ and candidate/ in it (schema fleet-gate-1)",
@@ -171,7 +155,7 @@ class GateOptions:
 
     def command(self) -> str:
         """The shell command that makes the same files again."""
-        return shlex.join(["schedline", "gate", *(word for name, word in given(self) if name != "history")])
+        return shlex.join(["schedline", "gate", *(word for _, word in given(self))])
 
 
 def given(options: Any) -> Iterator[tuple[str, str]]:
@@ -181,27 +165,17 @@ def given(options: Any) -> Iterator[tuple[str, str]]:
         if is_dataclass(value):
             yield from given(value)
         elif value and each.metadata:
-            repeated = each.metadata["told"].get("action") == "append"
-            for one in value if repeated else [",".join(value) if isinstance(value, tuple) else value]:
-                said = [] if one is True else [f"{one:g}" if isinstance(one, float) else str(one)]
-                yield from ((each.name, word) for word in (*each.metadata["flags"], *said))
+            one = ",".join(value) if isinstance(value, tuple) else value
+            said = [] if one is True else [f"{one:g}" if isinstance(one, float) else str(one)]
+            yield from ((each.name, word) for word in (*each.metadata["flags"], *said))
 
 
 @dataclass(frozen=True)
 class HistoryOptions:
     """The options of `gate history`."""
 
-    directory: Path = option("DIR", "what was given to gate --history", new_directory)
-    json: Path | None = option("--json FILE", "write the result here too (schema gate-history-1)", new_file)
-
-
-@dataclass(frozen=True)
-class ImportOptions:
-    """The options of `gate import`."""
-
-    directory: Path = option("DIR", "files of other tools", existing_directory)
-    out: Path = option("--out DIR2", "write the runs here", new_directory)
-    reading: ReadingOptions = field(default_factory=ReadingOptions)
+    directory: Path = option("DIR", "where gate --json wrote its results", existing_directory)
+    json: Path | None = option("--json FILE", "write the result here too (schema gate-history-2)", new_file)
 
 
 @dataclass(frozen=True)
@@ -286,13 +260,3 @@ class BootPlanOptions:
     )
     status: bool = flag("--status", "print how far the plan in DIR is")
     step: bool = flag("--step", "do what is to be done in this boot; it reboots the machine")
-
-
-def read_svg(path: Path) -> bytes:
-    try:
-        content = read_regular(path, _LARGEST)
-    except OSError as error:
-        raise SchedlineError(f"the picture {path} cannot be read: {error.strerror}", f"ls -l {path}") from error
-    if b"<svg" not in content[:1000]:
-        raise SchedlineError(f"{path} is no SVG", "schedline layout diff A B --svg FILE")
-    return content

@@ -58,8 +58,8 @@ class Drawing:
     about: str
 
 
-def page(document: GateDocument, pictures: Sequence[tuple[str, bytes]] = ()) -> str:
-    """The page. The same document always gives the same page. `pictures`: names and contents of SVG files."""
+def page(document: GateDocument) -> str:
+    """The page. The same document always gives the same page."""
     entries = sorted({name for side in document.sides for name in side.fingerprint})
     values = {name: [side.fingerprint.get(name, "") for side in document.sides] for name in entries}
     return rendered(
@@ -72,7 +72,6 @@ def page(document: GateDocument, pictures: Sequence[tuple[str, bytes]] = ()) -> 
         differing={name: found for name, found in values.items() if len(set(found)) > 1},
         common={name: found[0] for name, found in values.items() if len(set(found)) == 1},
         skips=_skips(document.sides),
-        pictures=[(name, b64encode(content).decode()) for name, content in pictures],
         text_lines=gate_report.text(document).splitlines(),
     )
 

@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tell a gate's document: as text that fits a cover letter (72 columns), and as markdown for a pull request.
-
-Texts in a document come from run files, which may be anybody's. No control character and no markup of theirs gets
-through.
-"""
+"""Tell a gate's document as text that fits a cover letter: 72 columns, and no control character of a run file."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
@@ -345,80 +340,3 @@ def _shares(document: GateDocument) -> Iterator[str]:
         if said := told_of_share(share):
             yield from wrapped(said)
     yield from wrapped("layout: candidate against placebo, in percent of the base; shifts do not add up exactly")
-
-
-# ---- markdown ----
-
-
-def markdown(document: GateDocument) -> str:
-    """The report for a pull request: a table, and what there is to say in a block of text."""
-    candidate, base = document.sides[1], document.sides[0]
-    lines = [f"### {document.status.name}: {_code(candidate.kernel)} against {_code(base.kernel)}", ""]
-    lines += [*_fenced(wrapped(banner(document), 0)), ""]
-    lines += _table(_COLUMNS, map(_cells, document.metrics))
-    metrics = _told_apart(document).metrics
-    told = [said for metric in metrics for said in told_of(metric)]
-    told += [*told_of_runs(document), method_of(document)]
-    lines += [*_fenced([*_pictures(metrics), *(line for said in told for line in wrapped(said))]), ""]
-    if document.placebo:
-        lines += _table(("change", "placebo", "layout", "95 % interval", ""), map(_share_cells, document.shares))
-    if document.shown:
-        lines += ["<details>", f"<summary>{len(document.shown)} metrics that are not judged</summary>", ""]
-        lines += [
-            *_table(("metric", "base", "candidate", "change, %"), map(_shown_cells, document.shown)),
-            "</details>",
-        ]
-        lines.append("")
-    lines += [*_fenced([document.command]), ""]
-    return "\n".join(lines)
-
-
-_COLUMNS = (
-    *("metric", "base", "candidate", "change", "", "95 % interval", "of medians"),
-    *("budget", "detect", "p", "boots", "verdict"),
-)
-
-
-def _cells(metric: GateMetric) -> tuple[str, ...]:
-    base, candidate, change, *more = (cell.replace("<", "&lt;") for cell in cells_of(metric).values())
-    name = f"{_code(f'{metric.tool} {metric.name}')}{f', {_code(metric.unit)}' if metric.unit else ''}"
-    return name, base, candidate, change, direction_of(metric), *more, f"**{metric.verdict.name}**"
-
-
-def _share_cells(share: GateShare) -> tuple[str, ...]:
-    said = told_of_share(share)
-    values = signed(share.change), signed(share.attributable), interval_of(share)
-    return _code(f"{share.tool} {share.name}"), *values, _code(said) if said else ""
-
-
-def _shown_cells(shown: UnjudgedMetric) -> tuple[str, ...]:
-    name = f"{_code(f'{shown.tool} {shown.name}')}, {_code(shown.unit)}"
-    return name, number(shown.base), number(shown.candidate), signed(shown.change)
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(columns)} |"
-    yield f"| --- |{' ---: |' * (len(columns) - 2)} --- |"
-    yield from (f"| {' | '.join(row)} |" for row in rows)
-    yield ""
-
-
-def _code(words: str) -> str:
-    """A text from elsewhere in one line of markdown. In a code span nothing is markup, a link or a name to be notified.
-
-    A vertical bar would end the cell of a table, so a broken one takes its place.
-    """
-    words = printable(words).replace("|", "\u00a6").strip() or "-"
-    ticks = "`" * (_longest_ticks(words) + 1)
-    return f"{ticks} {words} {ticks}" if "`" in words else f"`{words}`"
-
-
-def _fenced(lines: Iterable[str]) -> list[str]:
-    """Lines from elsewhere as a block of text. Nothing in them can end it."""
-    kept = [printable(line) for line in lines]
-    fence = "`" * max(3, 1 + max(map(_longest_ticks, kept), default=0))
-    return [f"{fence}text", *kept, fence]
-
-
-def _longest_ticks(words: str) -> int:
-    return max(map(len, re.findall("`+", words)), default=0)

@@ -14,13 +14,10 @@ from schedlib.gate.gate_options import (
     BootPlanOptions,
     GateOptions,
     HistoryOptions,
-    ImportOptions,
     given,
-    read_svg,
 )
 from schedlib.names import unknown, workload_rows
 from schedlib.options import Verbs, add_verb, verbs_below
-from schedlib.verdict import Verdict
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -50,17 +47,15 @@ def add_parser(verbs: Verbs) -> None:
         over all machines and for each model, which the runs name. A model that regresses is told by name, and a machine
         that cannot be judged is left out by name. docs/fleet.md says how.
 
-        Three verbs stand below it: `gate plan` for the boots, `gate history` for a trend over releases, `gate import`
-        for files of other tools. Each has --help.
+        Two verbs stand below it: `gate plan` for the boots, and `gate history` for a trend over releases.
 
         The page of --html is one file that needs no network and no script: the verdict, the table, each metric drawn
-        boot by boot, the environment, what was skipped, the command. --markdown writes a report for a pull request.""",
+        boot by boot, the environment, what was skipped, the command.""",
         examples=[
             "schedline gate runs/base runs/candidate --gates configs/gates/default.toml --json gate.json",
             "schedline gate results/base results/candidate --unit run --trust     files of cyclictest, hackbench, ...",
             "schedline gate runs/base runs/candidate --placebo runs/placebo    how much comes from the layout",
-            "schedline gate runs/base runs/candidate --html page.html --picture lines.svg",
-            "schedline gate runs/base runs/candidate --history gates          keep the verdict; gate history reads it",
+            "schedline gate runs/base runs/candidate --json gates/7.4.json    keep the result; gate history reads it",
             "schedline gate --fleet fleet --json fleet.json                    many machines: which models regress",
             "schedline gate plan --help                                        plan the boots, and have them made",
         ],
@@ -72,7 +67,6 @@ def add_parser(verbs: Verbs) -> None:
     )
     below = verbs_below(parser)
     _add_history(below)
-    _add_import(below)
     _add_plan(below)
 
 
@@ -83,10 +77,6 @@ def _checked(options: GateOptions) -> GateOptions:
                 word = word if word.startswith("--") else name.upper()
                 raise SchedlineError(f"--fleet compares runs on many machines: it has no {word}", f"leave out {word}")
         return options
-    if options.pictures and not options.html:
-        raise SchedlineError("--picture adds to a page, and --html is missing", "add --html FILE")
-    for picture in options.pictures:
-        read_svg(picture)
     if not options.base or not options.candidate:
         lacking = "CANDIDATE" if options.base else "BASE and CANDIDATE"
         raise SchedlineError(f"{lacking}: no directory of runs was named", "schedline gate runs/base runs/candidate")
@@ -109,58 +99,18 @@ def _add_history(verbs: Verbs) -> None:
         "history",
         "verdicts over time, creep below the budget, and FAILs that were withdrawn",
         first=[
-            "schedline gate history gates                     what gate --history has kept in gates/",
+            "schedline gate history gates                     what gate --json has written to gates/",
             "schedline gate history gates --json history.json",
         ],
         text="""
-        Reads the lines that `schedline gate BASE CANDIDATE --history DIR` appends. A metric creeps if it became worse
-        by more than its budget over several gates. That is FAIL if the gates' own changes say so, too, and
-        INCONCLUSIVE if the machine may have done it, or if there are fewer than 8 gates.
-
-        Lines that cannot be read are told with their numbers, and the others count.""",
+        Reads the files that `schedline gate BASE CANDIDATE --json DIR/NAME.json` wrote, one for each gate. A metric
+        creeps if it became worse by more than its budget over several gates. That is FAIL if the gates' own changes say
+        so, too, and INCONCLUSIVE if the machine may have done it, or if there are fewer than 8 gates.""",
         operands="DIR",
         options=HistoryOptions,
         job="gate.history.show",
         libraries=(*LIBRARIES, HISTORY_LIBRARY),
     )
-
-
-def _add_import(verbs: Verbs) -> None:
-    add_verb(
-        verbs,
-        "import",
-        "result files of other tools, written as runs",
-        first=[
-            "schedline gate import results --unit run --out runs/base    all files are from one boot",
-            "schedline gate import results --unit boot --out runs/base   each file is a boot of its own",
-        ],
-        text="""
-        Reads the files below DIR, knows each format by the file's content, and writes a run for each. What a file does
-        not tell (machine, kernel, command line) is written down as not recorded. `schedline gate` reads such
-        directories itself, with the same options; then there is no need to import them.
-
-        docs/gate.md lists the formats.""",
-        examples=["schedline gate import results --unit run --columns metric,value,unit,direction --out runs/base"],
-        operands="DIR --unit run|boot --out DIR2",
-        options=ImportOptions,
-        read=_checked_import,
-        job=_import,
-    )
-
-
-def _checked_import(options: ImportOptions) -> ImportOptions:
-    if options.out is None:
-        raise SchedlineError("there is no place for the runs", "add --out DIR2")
-    if options.reading.unit is None:
-        raise SchedlineError("what one file is cannot be seen, and is not guessed", f"add {UNSAID_UNIT}")
-    return options
-
-
-def _import(wanted: ImportOptions) -> Verdict:
-    from schedlib.gate.result_files import import_runs
-
-    print(import_runs(wanted))
-    return Verdict.PASS
 
 
 def _add_plan(verbs: Verbs) -> None:

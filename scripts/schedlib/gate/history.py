@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The history of gates: a file to which each adds a line, and what it says of creep and of FAILs that were withdrawn.
+"""What the documents of many gates say of creep, and of FAILs that were withdrawn.
 
 Creep is what became worse in steps too small for a gate. Steps are found by e-divisive (Matteson and James, Journal of
 the American Statistical Association 109, 2014) with the t test and the merging of Hunter (Fleming et al., ICPE 2023),
@@ -9,9 +9,6 @@ points. A slope has no step: the newest three releases are compared with the bes
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -20,22 +17,18 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from msgspec import convert
 
 from schedlib import TOOL
-from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.cover_letter import wrapped
-from schedlib.formats.document import LARGEST, Document, line, parse
-from schedlib.formats.gate_document import GateDocument, MetricChange
+from schedlib.formats.document import Document
+from schedlib.formats.gate_document import GateDocument, GateMetric, GateSide
 from schedlib.formats.run_file import Direction
-from schedlib.formats.strict import Count, Moment, Number, Positive, Strict, Word
-from schedlib.gate.gate_options import HistoryOptions, gates_path
+from schedlib.formats.strict import Count, Moment, Number, Strict, Word
+from schedlib.gate.gate_options import HistoryOptions
 from schedlib.progress import printable
 from schedlib.verdict import Verdict, worst
-
-FILE = "history.jsonl"
 
 LEAST = 8
 """Fewer gates than this show no creep."""
@@ -51,47 +44,6 @@ _SHOWN = 20
 
 _FEW = 3
 """Releases whose mean is a level."""
-
-
-class PastKernel(Strict, frozen=True):
-    """A kernel that was gated. boots: the ids of its boots."""
-
-    kernel: str
-    build_id: str
-    boots: tuple[str, ...]
-
-
-class PastGate(Document, frozen=True, kw_only=True):
-    """A line of history.jsonl: one gate.
-
-    Attributes:
-        tool: name and version of what wrote it.
-        time: when the gate was asked.
-        machine: its name in the runs.
-        gates: name of the gates file.
-        gates_hash: beginning of its SHA-256.
-    """
-
-    only_lines = True
-
-    schema: Literal["history-1"]
-    tool: Word
-    time: Moment
-    machine: str
-    gates: str
-    gates_hash: str
-    verdict: Verdict
-    base: PastKernel
-    candidate: PastKernel
-    metrics: tuple[MetricChange, ...]
-
-
-class BadLine(Strict, frozen=True):
-    """A line that is no gate. cut: its end is missing, as when its writer was killed."""
-
-    line: Positive
-    cut: bool
-    why: str
 
 
 class MetricScore(Strict, frozen=True):
@@ -150,24 +102,23 @@ class LevelSeries(Strict, frozen=True):
 class HistoryDocument(Document, frozen=True, kw_only=True):
     """schedline gate history: the verdicts over time, creep, and how often a FAIL was withdrawn."""
 
-    schema: Literal["gate-history-1"]
+    schema: Literal["gate-history-2"]
     tool: Word
     started: Moment
     status: Verdict
     gates: Count
     verdicts: dict[str, Count]
-    bad: tuple[BadLine, ...]
     scores: tuple[MetricScore, ...]
     series: tuple[LevelSeries, ...]
 
 
-_Point = tuple[PastGate, MetricChange]
+_Point = tuple[GateDocument, GateMetric]
 
 
 def show(options: HistoryOptions) -> Verdict:
     """`schedline gate history`: print it, and write its document."""
-    gates, bad = read_history(options.directory)
-    found = history_of(gates, bad)
+    gates = read_gates(options.directory)
+    found = history_of(gates)
     if options.json:
         document.write(options.json, found)
     print(history_text(found, gates))
@@ -175,83 +126,30 @@ def show(options: HistoryOptions) -> Verdict:
     return found.status
 
 
-def record(found: GateDocument, gates: str) -> PastGate:
-    """What is kept of a gate. gates: the gates file as it was given."""
-    content = read_regular(gates_path(gates), LARGEST)
-    base, candidate = (PastKernel(side.kernel, side.build_id, side.boots) for side in found.sides[:2])
-    return PastGate(
-        schema="history-1",
-        tool=TOOL,
-        time=found.started,
-        machine=found.fingerprint.get("machine_name", ""),
-        gates=printable(found.gates.name),
-        gates_hash=hashlib.sha256(content).hexdigest()[:16],
-        verdict=found.status,
-        base=base,
-        candidate=candidate,
-        metrics=convert(found.metrics, tuple[MetricChange, ...], from_attributes=True),
-    )
-
-
-def append(directory: Path, gate: PastGate) -> None:
-    """Add a gate to the file. Several commands may do so at once, and any of them may be killed.
-
-    The line is one write in append mode, so it is there as a whole or cut off at its end. The lock keeps others away
-    while this command looks whether the last line is cut off; if it is, the new one begins on a line of its own.
-    """
-    path = directory / FILE
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with path.open("a+b", buffering=0) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            size = file.seek(0, os.SEEK_END)
-            cut = size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
-            content = b"\n" * cut + line(gate)
-            if file.write(content) != len(content):
-                raise OSError(0, "the disk is full")
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise SchedlineError(
-            f"the gate cannot be added to {path}: {error.strerror}", f"df -h {directory}; ls -l {path}"
-        ) from error
-
-
-def read_history(directory: Path) -> tuple[list[PastGate], list[BadLine]]:
-    """All gates in the order of time, and the lines that are none. A bad line never hides another line."""
-    path = directory / FILE
-    try:
-        content = read_regular(path, LARGEST)
-    except OSError as error:
-        observed = f"there is no history in {path}: {error.strerror}"
-        raise SchedlineError(observed, f"schedline gate BASE CANDIDATE --history {directory}") from error
-    gates: list[PastGate] = []
-    bad: list[BadLine] = []
-    for number, text in enumerate(content.split(b"\n"), 1):
-        if text:
-            try:
-                gates.append(parse(text, PastGate))
-            except ValueError as error:
-                bad.append(BadLine(number, not text.endswith(b"}"), printable(str(error))[:300]))
-    return sorted(gates, key=lambda gate: gate.time), bad
+def read_gates(directory: Path) -> list[GateDocument]:
+    """The documents in a directory, in the order of time."""
+    again = f"schedline gate BASE CANDIDATE --json {directory}/NAME.json"
+    if not (paths := sorted(directory.glob("*.json"))):
+        raise SchedlineError(f"{directory} holds no document of a gate", again)
+    return sorted((document.read(path, GateDocument, again) for path in paths), key=lambda gate: gate.started)
 
 
 # ---- what a history says ----
 
 
-def history_of(gates: Sequence[PastGate], bad: Sequence[BadLine]) -> HistoryDocument:
+def history_of(gates: Sequence[GateDocument]) -> HistoryDocument:
     """Everything that is said about a history. The gates are in the order of time."""
     series = tuple(_series(points) for points in _metrics(gates).values())
     verdicts = [each.status for each in series if each.status is not Verdict.INCONCLUSIVE or len(each.levels) >= LEAST]
-    if any(Verdict.FAIL in each.verdicts for each in series) or any(not each.cut for each in bad):
+    if any(Verdict.FAIL in each.verdicts for each in series):
         verdicts.append(Verdict.INCONCLUSIVE)
     return HistoryDocument(
-        schema="gate-history-1",
+        schema="gate-history-2",
         tool=TOOL,
         started=datetime.now(UTC),
         status=worst(verdicts),
         gates=len(gates),
-        verdicts={name.value: count for name, count in Counter(gate.verdict for gate in gates).items()},
-        bad=tuple(bad),
+        verdicts={name.value: count for name, count in Counter(gate.status for gate in gates).items()},
         scores=tuple(_scores(gates)),
         series=series,
     )
@@ -286,21 +184,25 @@ def trend(values: Sequence[float], sign: float) -> tuple[float, int] | None:
     return (moved, best) if noise and moved > (3.5 + 120 / count**2) * noise else None
 
 
-def _id(kernel: PastKernel) -> str:
+def _id(kernel: GateSide) -> str:
     return kernel.build_id or kernel.kernel
 
 
-def _pair(gate: PastGate) -> tuple[str, str, str, str]:
-    return gate.machine, gate.gates, _id(gate.base), _id(gate.candidate)
+def _machine(gate: GateDocument) -> str:
+    return gate.fingerprint.get("machine_name", "")
 
 
-def _metrics(gates: Sequence[PastGate]) -> Mapping[tuple[str, ...], list[_Point]]:
+def _pair(gate: GateDocument) -> tuple[str, str, str, str]:
+    return _machine(gate), gate.gates.name, _id(gate.base), _id(gate.candidate)
+
+
+def _metrics(gates: Sequence[GateDocument]) -> Mapping[tuple[str, ...], list[_Point]]:
     """For each machine and metric the last gate of each pair of kernels that has values, in the order of time."""
     found: dict[tuple[str, ...], dict[tuple[str, ...], _Point]] = {}
     for gate in gates:
         for metric in gate.metrics:
             if metric.base and metric.candidate is not None and metric.change is not None and metric.budget:
-                key = gate.machine, metric.tool, metric.name, metric.unit, metric.change_unit, metric.direction
+                key = _machine(gate), metric.tool, metric.name, metric.unit, metric.change_unit, metric.direction
                 pairs = found.setdefault(key, {})
                 pairs.pop(_pair(gate), None)
                 pairs[_pair(gate)] = (gate, metric)
@@ -333,7 +235,7 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
     if worse > last.budget and reason:
         reason += f". To be sure, gate {points[-1][0].candidate.kernel} against {good[0].candidate.kernel}"
     return LevelSeries(
-        machine=points[-1][0].machine,
+        machine=_machine(points[-1][0]),
         tool=last.tool,
         name=last.name,
         unit=last.unit if not same_base else "% of the base" if percent else f"{last.change_unit}, against the base",
@@ -343,7 +245,7 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
         levels=tuple(levels),
         verdicts=tuple(metric.verdict for _, metric in points),
         kernels=tuple(gate.candidate.kernel for gate, _ in points),
-        times=tuple(gate.time for gate, _ in points),
+        times=tuple(gate.started for gate, _ in points),
         changes=tuple(changes),
         means=tuple(means),
         worse=worse,
@@ -353,7 +255,7 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
     )
 
 
-def _level(metric: MetricChange, same_base: bool, percent: bool) -> float:
+def _level(metric: GateMetric, same_base: bool, percent: bool) -> float:
     """With one base the change itself: both kernels were measured together, so the machine's drift is not in it."""
     change = metric.change or 0.0
     if same_base:
@@ -382,7 +284,7 @@ def _judged(
     return Verdict.INCONCLUSIVE, f"{crept}, but {own}: the machine may have become slower, not the kernel"
 
 
-def _scores(gates: Sequence[PastGate]) -> Iterator[MetricScore]:
+def _scores(gates: Sequence[GateDocument]) -> Iterator[MetricScore]:
     judged: dict[tuple[str, str], list[_Point]] = {}
     for gate in gates:
         for metric in gate.metrics:
@@ -394,13 +296,13 @@ def _scores(gates: Sequence[PastGate]) -> Iterator[MetricScore]:
         yield MetricScore(tool, name, points[-1][1].budget, len(points), len(failed), withdrawn)
 
 
-def history_text(found: HistoryDocument, gates: Sequence[PastGate]) -> str:
-    """The latest gates, the levels, the scores and the bad lines; all but the verdict."""
+def history_text(found: HistoryDocument, gates: Sequence[GateDocument]) -> str:
+    """The latest gates, the levels and the scores; all but the verdict."""
     counts = ", ".join(f"{count} {name}" for name, count in found.verdicts.items())
     out = [f"{found.gates} gates: {counts or 'none'}"]
     out += [f"the last {_SHOWN}:"] if len(gates) > _SHOWN else []
     for gate in gates[-_SHOWN:]:
-        out += wrapped(f"{gate.time:%Y-%m-%d %H:%M} {gate.verdict.name}: {_what_happened(gate)}")
+        out += wrapped(f"{gate.started:%Y-%m-%d %H:%M} {gate.status.name}: {_what_happened(gate)}")
     out += ["", f"{'level':26}{'gates':>6}{'first':>11}{'last':>11}{'worse':>9}  creep"]
     for each in found.series:
         name, unit = printable(each.name)[:26], " %" if each.change_unit == "%" else ""
@@ -415,13 +317,10 @@ def history_text(found: HistoryDocument, gates: Sequence[PastGate]) -> str:
     for score in found.scores:
         said = f"{score.name}: {score.failed} pairs of kernels failed, {score.withdrawn} of them not when gated again"
         out += wrapped(said) if score.failed else []
-    for bad in found.bad:
-        what = "is cut off, as when its writer was killed" if bad.cut else f"is no gate: {bad.why}"
-        out += wrapped(f"line {bad.line} {what}; it is left out")
     return "\n".join(out).rstrip()
 
 
-def _what_happened(gate: PastGate) -> str:
+def _what_happened(gate: GateDocument) -> str:
     """The kernels, and the metrics that did not pass."""
     odd = [
         each.name + (f" {each.change:+.1f} {each.change_unit}" if each.change is not None else "")

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A directory of files that other tools wrote: read as runs, judged by default, and written as runs."""
+"""A directory of files that other tools wrote, read as runs, and what of them is judged by default."""
 
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,13 +17,15 @@ from typing import Literal
 
 import msgspec
 
-from schedlib.cache import read_regular, write_atomic
+from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError, in_words
 from schedlib.formats import document
 from schedlib.formats.document import LARGEST
-from schedlib.formats.run_file import BY_FILE_TIME, BY_START, NOT_RECORDED, Head, Run, run_of
+from schedlib.formats.gate_document import Method
+from schedlib.formats.run_file import BY_FILE_TIME, BY_START, NOT_RECORDED, Direction, Head, Run, run_of
 from schedlib.gate.boots import Key
-from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, ImportOptions, ReadingOptions, Unit
+from schedlib.gate.gate_options import UNSAID_UNIT, ReadingOptions, Unit
+from schedlib.gate.rules import Gate, GateHead, GateRule, gate_of
 from schedlib.gate.tool_formats import FOREIGN_FORMATS, ForeignFormat, ForeignRun, ResultFile, mmtests_size
 from schedlib.progress import printable
 from schedlib.runs.tools import Unreadable
@@ -243,29 +244,11 @@ def _shared(told: Sequence[ForeignRun]) -> dict[str, str]:
     return shared
 
 
-# ---- what is judged without a gates file, and the runs as files ----
-
-_HEAD = """\
-# Made by schedline gate from what the files of other tools hold. Save it, and give it with --gates.
-
-[gate]
-order = "{order}"
-"""
+# ---- what is judged without a gates file ----
 
 
-_METRIC = """
-[[metric]]
-tool = {tool}
-name = {name}
-direction = "{direction}"
-method = "rank"
-budget = {budget:g}
-detect = {detect:g}
-"""
-
-
-def gates_text(sides: Sequence[Imported], budget: float, detect: float) -> str:
-    """A gates file for the metrics that the parsers judge by default.
+def gate_for(sides: Sequence[Imported], budget: float, detect: float) -> Gate:
+    """The gate for the metrics that the parsers judge by default.
 
     Args:
         budget, detect: in percent.
@@ -283,20 +266,17 @@ def gates_text(sides: Sequence[Imported], budget: float, detect: float) -> str:
     known = first["unit"] == "boot" and all(
         run.fingerprint["order"] != BY_FILE_TIME for side in sides for _, run in side.runs
     )
-    text = [_HEAD.format(order="interleaved" if known else "any")]
-    for (tool, name), direction in rules.items():
-        values = {"tool": json.dumps(tool), "name": json.dumps(name), "direction": direction}
-        text.append(_METRIC.format(**values, budget=budget, detect=detect))
-    return "".join(text)
+    metrics = (GateRule(*key, direction, Method.RANK, budget, detect) for key, direction in rules.items())
+    return gate_of("imported", GateHead(order="interleaved" if known else "any"), tuple(metrics))
 
 
-def judged(sides: Sequence[Imported]) -> Mapping[Key, str]:
+def judged(sides: Sequence[Imported]) -> Mapping[Key, Direction]:
     """The metrics that are judged by default, with their direction.
 
     Of a format's alternatives the first counts that any run has. If another run lacks it, the gate says so: its value
     may be missing because it is so bad.
     """
-    rules: dict[Key, str] = {}
+    rules: dict[Key, Direction] = {}
     pairs = [(kind, run) for side in sides for (_, run), kind in zip(side.runs, side.formats, strict=True)]
     for tool in dict.fromkeys(run.row for _, run in pairs):
         mine = [(kind, run) for kind, run in pairs if run.row == tool]
@@ -307,37 +287,3 @@ def judged(sides: Sequence[Imported]) -> Mapping[Key, str]:
                 rules |= kept
                 break
     return rules
-
-
-def import_runs(options: ImportOptions) -> str:
-    """Write each run as a file of schedline, and a gates file for them; a text that says what was done.
-
-    Raises:
-        SchedlineError: there is nothing to import, or the directory for the runs has files already.
-    """
-    out = options.out
-    if out.exists() and any(out.iterdir()):
-        raise SchedlineError(f"{out} is not empty, and runs of two imports must not mix", "name a new directory: --out")
-    found = imported(options.directory, options.reading)
-    for number, (name, run) in enumerate(found.runs):
-        document.write(out / f"{number:04}-{Path(name).stem}.json", run)
-    try:
-        gates = out / "gates.toml"
-        write_atomic(gates, gates_text([found], BUDGET, DETECT))
-        said = f"gates file: {gates}"
-    except SchedlineError as error:
-        said = f"no gates file: {error.observed}"
-    return "\n".join([*_summary(found), f"runs: {out}", said])
-
-
-def _summary(found: Imported) -> list[str]:
-    """What was imported, what was skipped, and what no file tells."""
-    kinds = Counter(kind.name for kind in found.formats)
-    lines = [f"{count} runs of {name}" for name, count in kinds.items()]
-    lines += [printable(note) for note in found.notes]
-    fingerprint = [run.fingerprint for _, run in found.runs]
-    untold = [entry for entry in ENTRIES if any(each[entry] == NOT_RECORDED for each in fingerprint)]
-    if untold:
-        lines.append(f"not recorded: {', '.join(untold)}")
-    orders = sorted({each["order"] for each in fingerprint})
-    return [*lines, f"order: {', '.join(orders)}"]

@@ -52,11 +52,6 @@ budget = 3
 """
 )
 
-PICTURE = (
-    b'<svg xmlns="http://www.w3.org/2000/svg" width="1044" height="60"><style>.c{fill:#9ecae1}</style>'
-    b'<rect width="900" height="40" class="c"/></svg>'
-)
-
 EVIL = (
     "<script>alert(1)</script>\"'>&amp;</style><img src=http://evil.example/x onerror=alert(1)>"
     "\u202egnp\u2066\u0085\x9b31m"

@@ -439,7 +439,7 @@ def test_words_are_checked_before_libraries_are_needed(campaign: Campaign, tmp_p
     campaign.boots(noise(1, 1), noise(2, 1))
     words, file = campaign.words(), str(tmp_path / "gates.toml")
     campaign.base.chmod(0o555)  # runs are only read
-    absent, page = str(tmp_path / "absent"), str(tmp_path / "x.html")
+    absent = str(tmp_path / "absent")
     pairs = [
         (["gate", absent, absent], "absent: no such file or directory"),
         (["gate", "", absent], "the path is empty"),
@@ -451,9 +451,6 @@ def test_words_are_checked_before_libraries_are_needed(campaign: Campaign, tmp_p
         ([*words, "--json", str(tmp_path)], "is a directory; name a file"),
         ([*words, "--json", f"{file}/x.json"], "is no directory"),
         ([*words, "--html", f"{file}/x.html"], "is no directory"),
-        ([*words, "--html", page, "--picture", absent], "absent: no such file"),
-        ([*words, "--html", page, "--picture", file], "is no SVG"),
-        ([*words, "--picture", file], "add --html FILE"),
         (words[:2], "CANDIDATE: no directory of runs was named"),
         (["gate"], "BASE and CANDIDATE: no directory of runs was named"),
         ([*words, "--html", f"{absent}/new/x.html", "--json", f"{absent}.json"], ""),

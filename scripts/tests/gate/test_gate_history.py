@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The history of gates: a file that survives its writers, and what it says about creep and withdrawn FAILs."""
+"""The history of gates: what it says about creep and withdrawn FAILs."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import signal
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,59 +17,40 @@ from msgspec.structs import replace
 
 from by_schema import validate
 from schedlib.errors import SchedlineError
-from schedlib.formats.gate_document import MetricChange
-from schedlib.gate.history import (
-    FILE,
-    LEAST,
-    LevelSeries,
-    PastGate,
-    PastKernel,
-    append,
-    change_points,
-    history_of,
-    history_text,
-    read_history,
-)
+from schedlib.formats.gate_document import GateDocument, GateKernel, GateSide, GatesUsed, Method
+from schedlib.gate.history import LEAST, LevelSeries, change_points, history_of, history_text, read_gates
+from schedlib.gate.judging import metric_row
+from schedlib.gate.rules import GateRule
 from schedlib.verdict import Verdict
 
-SCRIPTS = Path(__file__).parents[2]
+NAMES: tuple[GateKernel, GateKernel] = ("base", "candidate")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def past(number: int, base: str, candidate: str, values: tuple[float, float], **more: Any) -> PastGate:
+def past(number: int, base: str, candidate: str, values: tuple[float, float], **more: Any) -> GateDocument:
     """A gate of one metric. `more`: verdict, direction, machine."""
     verdict, direction = more.get("verdict", Verdict.PASS), more.get("direction", "lower")
     change = 100 * (values[1] / values[0] - 1)
-    metric = MetricChange(
-        tool="rt_wakeup",
-        name="timer.p99",
-        unit="ns",
-        direction=direction,
-        verdict=verdict,
-        base=values[0],
-        candidate=values[1],
-        change_unit="%",
-        change=change,
-        low=change - 1,
-        high=change + 1,
-        budget=3.0,
-        detect=15.0,
-    )
-    return PastGate(
-        schema="history-1",
-        tool="schedline",
-        time=START + timedelta(hours=number),
-        machine=more.get("machine", "m"),
-        gates="default",
-        gates_hash="0123456789abcdef",
-        verdict=verdict,
-        base=PastKernel(f"7.3-{base}", base, (f"{base}-boot",)),
-        candidate=PastKernel(f"7.3-{candidate}", candidate, (f"{candidate}-boot",)),
-        metrics=(metric,),
-    )
+    rule = GateRule("rt_wakeup", "timer.p99", direction, Method.RANK, 3.0, 15.0)
+    figures = {"base": values[0], "candidate": values[1], "change": change, "low": change - 1, "high": change + 1}
+    sides = (
+        GateSide(
+            name=name, directory="", kernel=f"7.3-{kernel}", build_id=kernel, boots=(), runs=8, fingerprint={},
+            failed=0, failures=(), skipped={}, absent=(),
+        )
+        for name, kernel in zip(NAMES, (base, candidate), strict=True)
+    )  # fmt: skip
+    return GateDocument(
+        schema="gate-4", tool="schedline", started=START + timedelta(hours=number), command="", status=verdict,
+        fingerprint={"machine_name": more.get("machine", "m")}, gates=GatesUsed("default", 0.01, (8,), (), True),
+        look=8, bad_boots=None, sides=tuple(sides), metrics=(metric_row(rule, "ns", verdict, "", **figures),), shown=(),
+        shares=(), notes=(),
+    )  # fmt: skip
 
 
-def chain(lot: np.random.Generator, steps: list[float], noise: float = 0.01, machine: float = 0.0) -> list[PastGate]:
+def chain(
+    lot: np.random.Generator, steps: list[float], noise: float = 0.01, machine: float = 0.0
+) -> list[GateDocument]:
     """Gates of each kernel against the one before it. steps: of each candidate, as a logarithm.
 
     Args:
@@ -89,8 +66,8 @@ def chain(lot: np.random.Generator, steps: list[float], noise: float = 0.01, mac
     return gates
 
 
-def one_series(gates: list[PastGate]) -> LevelSeries:
-    (found,) = history_of(gates, []).series
+def one_series(gates: list[GateDocument]) -> LevelSeries:
+    (found,) = history_of(gates).series
     return found
 
 
@@ -102,7 +79,7 @@ def test_twelve_steps_of_one_percent_are_found() -> None:
     assert found.status is Verdict.FAIL
     assert 3 < found.worse < 15 and found.chained is not None and found.chained > 3
     assert found.changes and set(found.verdicts) == {Verdict.PASS}
-    assert history_of(chain(np.random.default_rng(1), STEPS), []).status is Verdict.FAIL
+    assert history_of(chain(np.random.default_rng(1), STEPS)).status is Verdict.FAIL
 
 
 def test_most_of_such_series_are_found_and_few_without_a_step() -> None:
@@ -131,10 +108,10 @@ def test_a_slope_seldom_passes(name: str) -> None:
 
 def test_a_history_with_a_failed_gate_is_no_pass() -> None:
     gates = chain(np.random.default_rng(4), [0.0] * 12)
-    assert history_of(gates, []).status is Verdict.PASS
+    assert history_of(gates).status is Verdict.PASS
     (metric,) = gates[5].metrics
-    gates[5] = replace(gates[5], verdict=Verdict.FAIL, metrics=(replace(metric, verdict=Verdict.FAIL),))
-    found = history_of(gates, [])
+    gates[5] = replace(gates[5], status=Verdict.FAIL, metrics=(replace(metric, verdict=Verdict.FAIL),))
+    found = history_of(gates)
     assert found.status is Verdict.INCONCLUSIVE
     assert "a gate failed" in history_text(found, gates)
 
@@ -143,8 +120,8 @@ def test_a_failed_gate_is_told_whatever_other_series_there_are() -> None:
     """Series were read side by side, and the shortest one hid the gates behind its end."""
     gates = [*chain(np.random.default_rng(4), [0.0] * 12), past(0, "a", "b", (9.0, 9.0), machine="n")]
     (metric,) = gates[5].metrics
-    gates[5] = replace(gates[5], verdict=Verdict.FAIL, metrics=(replace(metric, verdict=Verdict.FAIL),))
-    assert "a gate failed, and no later one withdrew that" in history_text(history_of(gates, []), gates)
+    gates[5] = replace(gates[5], status=Verdict.FAIL, metrics=(replace(metric, verdict=Verdict.FAIL),))
+    assert "a gate failed, and no later one withdrew that" in history_text(history_of(gates), gates)
 
 
 def test_the_release_to_gate_against_is_named() -> None:
@@ -175,9 +152,9 @@ def test_with_one_base_the_changes_count_and_the_machine_does_not() -> None:
 
 
 def test_few_gates_decide_nothing() -> None:
-    found = history_of(chain(np.random.default_rng(1), [math.log(1.05)] * (LEAST - 1)), [])
+    found = history_of(chain(np.random.default_rng(1), [math.log(1.05)] * (LEAST - 1)))
     assert found.status is Verdict.INCONCLUSIVE and "7 gates" in found.series[0].reason
-    assert history_of([], []).status is Verdict.INCONCLUSIVE
+    assert history_of([]).status is Verdict.INCONCLUSIVE
     assert change_points([5.0] * 50) == []
 
 
@@ -187,7 +164,7 @@ def test_machines_are_apart_and_the_last_gate_of_a_pair_counts() -> None:
         past(1, "a", "b", (100.0, 101.0)),
         past(2, "a", "b", (9.0, 9.0), machine="n"),
     ]
-    found = history_of(gates, []).series
+    found = history_of(gates).series
     assert [list(each.levels) for each in found] == [pytest.approx([101.0]), pytest.approx([100.0])]
 
 
@@ -200,7 +177,7 @@ def test_a_fail_is_withdrawn_by_a_later_gate_of_the_same_pair() -> None:
         past(3, "a", "d", (100.0, 100.0), verdict=ok),
         past(4, "a", "d", (100.0, 150.0), verdict=fail),
     ]
-    found = history_of(gates, [])
+    found = history_of(gates)
     (score,) = found.scores
     assert (score.gates, score.failed, score.withdrawn) == (5, 3, 1)
     assert "timer.p99: 3 pairs of kernels failed, 1 of them not when gated again" in " ".join(
@@ -208,97 +185,26 @@ def test_a_fail_is_withdrawn_by_a_later_gate_of_the_same_pair() -> None:
     )
 
 
-def test_a_gate_is_kept_and_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_documents_of_gates_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "gates"
     campaign = Campaign(tmp_path)
     campaign.boots(noise(1), noise(2))
-    for _ in range(2):
-        code = main(campaign.words("--history", str(kept)))
-    lines = (kept / FILE).read_bytes().splitlines()
-    assert len(lines) == 2
-    validate(json.loads(lines[0]), "history-1")
-    (first, _), bad = read_history(kept)
-    assert not bad and first.verdict.exit_code == code
-    assert first.base.kernel == "7.3.4-base #1 SMP" and len(first.base.boots) == 10
-    assert [metric.name for metric in first.metrics] == ["timer.p99"]
+    for name in "ba":
+        main(campaign.words("--json", str(kept / f"{name}.json")))
+    first, second = read_gates(kept)
+    assert first.started < second.started and first.metrics == second.metrics
     said = tmp_path / "said.json"
+    capsys.readouterr()
     assert main(["gate", "history", str(kept), "--json", str(said)]) == 3
-    validate(json.loads(said.read_text()), "gate-history-1")
-    out = capsys.readouterr().out
-    assert "2 gates: 2 " in out and "verdict: INCONCLUSIVE" in out
-    assert "7.3.4-candidate" in out
+    validate(json.loads(said.read_text()), "gate-history-2")
+    text = capsys.readouterr().out
+    assert "2 gates: 2 " in text and "7.3.4-candidate" in text and "verdict: INCONCLUSIVE" in text
 
 
-def test_bad_lines_are_told_and_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    gates = chain(np.random.default_rng(4), [0.0] * 10)
-    for gate in gates[:5]:
-        append(tmp_path, gate)
-    path = tmp_path / FILE
-    whole = path.read_bytes()
-    path.write_bytes(whole + whole.splitlines()[0][:200])  # a writer was killed
-    for gate in gates[5:]:
-        append(tmp_path, gate)
-    found, bad = read_history(tmp_path)
-    assert found == gates and [(each.line, each.cut) for each in bad] == [(6, True)]
-    assert main(["gate", "history", str(tmp_path)]) == 0
-    assert "line 6 is cut off, as when its writer was killed" in " ".join(capsys.readouterr().out.split())
-    path.write_bytes(path.read_bytes() + b'{"schema": "history-1", "\x1b": 1}\n[]\n\xff}\n')
-    found, bad = read_history(tmp_path)
-    assert found == gates and [each.line for each in bad] == [6, 12, 13, 14]
-    assert main(["gate", "history", str(tmp_path)]) == 3
-    assert "\x1b" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("kind", ["missing", "pipe", "directory"])
-def test_what_is_no_history_is_refused(kind: str, tmp_path: Path) -> None:
-    if kind == "pipe":
-        os.mkfifo(tmp_path / FILE)
-    elif kind == "directory":
-        (tmp_path / FILE).mkdir()
-    with pytest.raises(SchedlineError, match="there is no history in"):
-        read_history(tmp_path)
-    if kind != "missing":
-        with pytest.raises(SchedlineError, match="cannot be added"):
-            append(tmp_path, past(0, "a", "b", (1.0, 1.0)))
-
-
-WRITER = """\
-import sys
-sys.path[:0] = sys.argv[2:]
-from pathlib import Path
-from test_gate_history import past
-from schedlib.gate.history import append
-print("ready", flush=True)
-for number in range(10**6):
-    append(Path(sys.argv[1]), past(number, "a", "b" * 500, (1.0, 1.0)))
-    print(number, flush=True)
-"""
-
-
-def writer(directory: Path) -> subprocess.Popen[str]:
-    """A process that appends until it is killed. It prints the number of each gate that it has appended."""
-    places = [str(SCRIPTS), str(SCRIPTS / "tests"), str(Path(__file__).parent)]
-    argv = [sys.executable, "-c", WRITER, str(directory), *places]
-    return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
-
-
-def test_writers_at_once_that_are_killed_lose_no_line(tmp_path: Path) -> None:
-    processes = [writer(tmp_path) for _ in range(3)]
-    told = []
-    for process in processes:
-        assert process.stdout
-        for _ in range(20):
-            process.stdout.readline()
-    for process in processes:
-        process.send_signal(signal.SIGKILL)
-    for process in processes:
-        assert process.stdout
-        process.wait()
-        # One of the lines that it had printed may still be in the pipe.
-        told.append(19 + len(process.stdout.readlines()))
-        process.stdout.close()
-    found, bad = read_history(tmp_path)
-    assert all(each.cut for each in bad) and len(bad) <= 3
-    assert len(found) >= sum(told)
-    append(tmp_path, past(5, "a", "last", (1.0, 1.0)))
-    assert any(gate.candidate.build_id == "last" for gate in read_history(tmp_path)[0])
+@pytest.mark.parametrize("content", [None, '{"schema": "run-1"}', "[]", '{"schema": "gate-4", "status": "PA'])
+def test_what_is_no_gate_is_refused(content: str | None, tmp_path: Path) -> None:
+    """A gate that is left out could be the one that failed."""
+    if content is not None:
+        (tmp_path / "one.json").write_text(content)
+    with pytest.raises(SchedlineError, match="is no gate-4" if content else "holds no document of a gate"):
+        read_gates(tmp_path)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a report says, as text, markdown and page: all from one document, and nothing from a run file as markup."""
+"""What a report says, as text and page: all from one document, and nothing from a run file as markup."""
 
 from __future__ import annotations
 
 import json
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,6 @@ import pytest
 from campaigns import GATES, Campaign, main, metric, noise, run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from msgspec.structs import replace
 from report_campaigns import EVIL, compared, rich
 from test_report_page import stands_alone
@@ -24,12 +22,9 @@ from test_report_page import stands_alone
 from schedlib.formats import document
 from schedlib.formats.document import Refused
 from schedlib.formats.gate_document import GateDocument, GateMetric
-from schedlib.gate import gate_report
 from schedlib.gate.gate_page import interval, page
-from schedlib.gate.gate_report import banner, markdown, picture, text, two_estimates, words_of, worse_by
+from schedlib.gate.gate_report import banner, picture, text, two_estimates, words_of, worse_by
 from schedlib.verdict import Verdict
-
-_OURS = {"<details>", "</details>"}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +52,7 @@ def test_every_report_is_drawn_from_the_document(told: GateDocument, tmp_path: P
     """Nothing is in a report that the file of --json lacks."""
     document.write(tmp_path / "x.json", told)
     again = document.read(tmp_path / "x.json", GateDocument, "")
-    for draw in (text, markdown, page):
+    for draw in (text, page):
         assert draw(again) == draw(told)
 
 
@@ -126,12 +121,10 @@ def test_better_and_worse(
     assert words_of(replace(one, direction=direction, change=change, low=low, high=high)) == words
 
 
-def test_words_reach_every_report(told: GateDocument) -> None:
-    for said in (joined(text(told)), markdown(told), stands_alone(page(told)).text):
-        assert "28.9 % worse" in said and "no change shown (+10.0 in a million)" in " ".join(said.split())
-    flipped = replace(told, metrics=(replace(told.metrics[0], direction="higher"), *told.metrics[1:]))
-    for said in (joined(text(flipped)), markdown(flipped), stands_alone(page(flipped)).text):
-        assert "28.9 % better" in said and "28.9 % worse" not in said
+def test_the_text_is_this_one(told: GateDocument) -> None:
+    """Read it, and write it anew, when it is meant to change."""
+    golden = Path(__file__).parent / "golden/report.txt"
+    assert text(replace(told, command="schedline gate base candidate")) + "\n" == golden.read_text()
 
 
 # ---- both estimates ----
@@ -141,7 +134,7 @@ def test_metrics_of_one_name_are_told_apart(told: GateDocument, one: GateMetric)
     """As schbench's with several numbers of threads."""
     other = replace(one, tool=f"{one.tool}-16")
     document = replace(told, metrics=(one, other), shares=())
-    for said in (text(document), markdown(document), banner(document)):
+    for said in (text(document), banner(document)):
         for row in (one, other):
             assert f"{row.tool} {row.name}"[:26] in joined(said)
     assert f"{one.tool} {one.name}" not in text(replace(document, metrics=(one,)))
@@ -153,19 +146,6 @@ def test_two_estimates_that_differ_are_explained(one: GateMetric) -> None:
     said = two_estimates(replace(one, of_medians=25.1))
     assert "+20.0 % is the middle of all changes" in said and "+25.1 % compares the two middle boots" in said
     assert two_estimates(replace(one, of_medians=14.9)) and not two_estimates(replace(one, of_medians=25.1, high=None))
-
-
-def test_groups_of_boots_have_two_estimates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """76605 to 162353 was shown as +98.8 % without a word."""
-    low, high = [76_000.0 + place for place in range(10)], [162_000.0 + place for place in range(10)]
-    campaign = Campaign(tmp_path)
-    campaign.boots(low[:6] + high[:4], low[6:] + high[4:])
-    main(campaign.words())
-    assert "The boots fall into groups, or have long tails" in joined(capsys.readouterr().out)
-    plain = Campaign(tmp_path / "plain")
-    plain.boots(noise(1), noise(2))
-    main(plain.words())
-    assert "two estimates" not in joined(capsys.readouterr().out)
 
 
 # ---- the picture ----
@@ -234,7 +214,7 @@ def test_a_pass_says_what_it_excludes(tmp_path: Path, capsys: pytest.CaptureFixt
     excluded = "excluded: timer.p99 worse by 25 %; more than 26 % of bad boots (95 %)"
     assert excluded in joined(capsys.readouterr().out)
     found = compared(campaign, placebo=False)
-    assert excluded in markdown(found) and excluded in stands_alone(page(found)).text
+    assert excluded in stands_alone(page(found)).text
     for status in (Verdict.FAIL, Verdict.ERROR, Verdict.INCONCLUSIVE):
         assert "excluded:" not in banner(replace(found, status=status))
 
@@ -270,13 +250,6 @@ def test_the_banner_of_an_error_names_the_side(tmp_path: Path) -> None:
     assert found.candidate.failed == 1 and "killed by signal 11" in found.candidate.failures[0]
 
 
-def test_the_placebo_is_not_shown(told: GateDocument) -> None:
-    for said in (joined(text(told)), markdown(told), stands_alone(page(told)).text):
-        assert "timer.missed: placebo: not shown" in said
-        assert "timer.p99: placebo: not shown" not in said
-        assert "no part of" not in said
-
-
 # ---- what is not judged ----
 
 
@@ -301,8 +274,8 @@ def test_metrics_that_are_not_judged_are_shown(tmp_path: Path) -> None:
     said = text(found)
     assert "not judged; the 12 of 20 that changed most" in said
     assert re.search(r"rt_wakeup other\.m20, us +100 +120 +\+20\.0", said) and "other.m8 " not in said
-    for whole in (markdown(found), stands_alone(page(found)).text):
-        assert "20 metrics that are not judged" in whole and "other.m8" in whole
+    whole = stands_alone(page(found)).text
+    assert "20 metrics that are not judged" in whole and "other.m8" in whole
     assert "timer.p99" not in {each.name for each in found.shown}  # it is judged
     assert "not judged" not in text(replace(found, shown=()))
 
@@ -318,40 +291,6 @@ def test_a_metric_that_was_renamed_is_shown_on_both_sides(tmp_path: Path) -> Non
 
 
 # ---- nothing of a run file is markup ----
-
-
-def tokens(source: str) -> Iterator[Token]:
-    """The tokens of markdown, those in a line included, as forges read it: with tables and HTML."""
-    for each in MarkdownIt("commonmark", {"html": True}).enable("table").parse(source):
-        yield each
-        yield from each.children or ()
-
-
-def well_formed(source: str) -> None:
-    """Check that all markup is ours, and that every row of a table has as many cells as its heading."""
-    assert re.fullmatch(r"[\n\x20-\x7e\xa0-\U0010ffff]*", source)
-    columns = cells = 0
-    plain = []
-    for each in tokens(source):
-        assert each.type not in ("link_open", "image", "html_inline", "blockquote_open", "hr", "bullet_list_open")
-        if each.type == "html_block":
-            assert set(re.findall(r"<[^>]*>", each.content)) <= _OURS | {"<summary>", "</summary>"}
-        if each.type == "heading_open":
-            assert each.tag == "h3"
-        if each.type == "text":
-            plain.append(each.content)
-        if each.type == "thead_open":
-            columns = 0
-        elif each.type == "th_open":
-            columns += 1
-        elif each.type == "tr_open":
-            cells = 0
-        elif each.type == "td_open":
-            cells += 1
-        elif each.type == "tr_close":
-            assert cells in (0, columns)
-    # What is neither in a code span nor in a block consists of our own words.
-    assert not re.search(r"[@<`\\]|://|www", "".join(plain).replace("<.0001", ""))
 
 
 def everywhere(found: GateDocument, evil: str) -> GateDocument:
@@ -370,49 +309,16 @@ def everywhere(found: GateDocument, evil: str) -> GateDocument:
     return msgspec.convert(changed(msgspec.to_builtins(found)), GateDocument)
 
 
-NASTY = (
-    f"`` | ``` ~~~ @somebody #1 www.evil.example http://evil.example [a](b) \\| <b> {EVIL} \n\n# x\n***\n|a|b|\x1b[31m"
-)
-
-
-IN_A_SPAN = "a ` <b> ` c"
-OUT_OF_A_BLOCK = f"{'x' * 72} ``` {'y' * 72} <b>"
-
-
-@pytest.mark.parametrize("evil", [NASTY, IN_A_SPAN, OUT_OF_A_BLOCK])
+@pytest.mark.parametrize("evil", [EVIL, "\n\n# x\nverdict: PASS\x1b[31m", f"{'x' * 72} {'y' * 72} <b>"])
 def test_hostile_texts_are_text_everywhere(told: GateDocument, evil: str) -> None:
     found = everywhere(told, evil)
-    well_formed(markdown(found))
     stands_alone(page(found))
-    for said in (text(found), markdown(found)):
-        assert not set(said) & set("\x1b\x9b\x85\u202e\u2066\r\t")
-    assert [line for line in text(found).splitlines() if len(line) > 72 and " " in line.strip()] == []
-
-
-def test_no_text_makes_a_line_of_its_own(told: GateDocument) -> None:
-    assert "verdict: PASS" not in text(everywhere(told, "x\nverdict: PASS")).splitlines()
+    said = text(found)
+    assert all(line.isprintable() for line in said.split("\n")) and "verdict: PASS" not in said.splitlines()
+    assert [line for line in said.splitlines() if len(line) > 72 and " " in line.strip()] == []
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(min_size=1))
 def test_any_text_is_text(told: GateDocument, evil: str) -> None:
-    well_formed(markdown(everywhere(told, evil)))
     assert all(line.isprintable() for line in text(everywhere(told, evil)).split("\n"))
-
-
-@pytest.mark.parametrize(
-    ("name", "broken", "evil"),
-    [
-        ("_code", lambda words: words, NASTY),
-        ("_longest_ticks", lambda words: 0, IN_A_SPAN),
-        ("_longest_ticks", lambda words: 0, OUT_OF_A_BLOCK),
-        ("printable", lambda words: words, NASTY),
-    ],
-)
-def test_without_escapes_the_check_fails(
-    told: GateDocument, monkeypatch: pytest.MonkeyPatch, name: str, broken: Callable[[str], object], evil: str
-) -> None:
-    """The negative twin: if one way of escaping is gone, the markup of a run file is found."""
-    monkeypatch.setattr(gate_report, name, broken)
-    with pytest.raises(AssertionError):
-        well_formed(markdown(everywhere(told, evil)))

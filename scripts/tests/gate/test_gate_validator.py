@@ -16,7 +16,6 @@ from schedlib.formats.document import Refused
 from schedlib.formats.run_file import read_run, refuse_copies
 from schedlib.gate.boots import Side, read_side
 from schedlib.gate.comparable import disturbed, unequal_samples
-from schedlib.gate.gate_options import read_svg
 from schedlib.main import start
 from schedlib.runs.runs_report import judge_run, report
 from schedlib.runs.workload_suites import load_suite
@@ -159,12 +158,6 @@ def test_a_link_to_itself_hides_nothing(campaign: Campaign) -> None:
     assert main(campaign.words()) == 0
     (campaign.base / "loop.json").symlink_to("loop.json")
     assert "Too many levels of symbolic links" in refused(campaign)
-
-
-def test_a_picture_without_an_end_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "lines.svg").symlink_to("/dev/zero")
-    with pytest.raises(SchedlineError, match="it is no regular file"):
-        read_svg(tmp_path / "lines.svg")
 
 
 def sides(campaign: Campaign) -> tuple[Side, Side]:

@@ -13,7 +13,6 @@ from foreign_files import cyclictest, hackbench
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.gate_document import GateDocument
-from schedlib.formats.run_file import read_run
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> str:
@@ -155,26 +154,11 @@ def test_what_was_skipped_is_said(sides: tuple[Path, Path], capsys: pytest.Captu
     assert "candidate: skipped 1 file: not a format that is known (cyclictest --json" in printed(capsys)
 
 
-def test_imported_runs_keep_what_they_are(
-    sides: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    outs = [tmp_path / "runs" / side.name for side in sides]
-    for side, out in zip(sides, outs, strict=True):
-        assert gate("import", side, "--unit", "run", "--out", out) == 0
-    said = printed(capsys)
-    assert "10 runs of hackbench" in said
-    assert "not recorded: machine_name, machine, kernel, build_id, configuration, command_line" in said
-    assert {read_run(path).fingerprint["unit"] for path in outs[0].glob("*.json")} == {"run"}
-    words = [*outs, "--gates", outs[0] / "gates.toml"]
-    assert gate(*words) == 3
-    assert "verdict: INCONCLUSIVE" in printed(capsys)
-    assert gate(*words, "--trust") == 0
-    said = printed(capsys)
-    assert "WARNING: these are runs of one boot" in said and "trusted: " in said
-    with pytest.raises(SchedlineError, match="is not empty"):
-        gate("import", sides[0], "--unit", "run", "--out", outs[0])
+def test_runs_of_schedline_have_no_unit(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    campaign.boots(noise(1), noise(2))
     with pytest.raises(SchedlineError, match="which knows its boot"):
-        gate(*outs, "--unit", "run")
+        gate(campaign.base, campaign.candidate, "--unit", "run")
 
 
 def test_runs_of_schedline_are_judged_as_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,10 +182,3 @@ def test_the_output_of_a_tool_beside_runs_of_schedline_hides_no_error(tmp_path: 
         path.write_text(path.read_text().replace("performance", "powersave"))
     with pytest.raises(SchedlineError, match="governor differs"):
         main(campaign.words())
-
-
-def test_import_wants_a_unit_and_a_place(sides: tuple[Path, Path], tmp_path: Path) -> None:
-    with pytest.raises(SchedlineError, match="is not guessed"):
-        gate("import", sides[0], "--out", tmp_path / "out")
-    with pytest.raises(SchedlineError, match="add --out"):
-        gate("import", sides[0], "--unit", "run")

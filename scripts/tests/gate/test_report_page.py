@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from campaigns import Campaign, main, noise, run
 from msgspec.structs import replace
-from report_campaigns import EVIL, PICTURE, compared, rich
+from report_campaigns import EVIL, compared, rich
 
 from one_verb import parsed
-from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import BootValue, GateKernel
 from schedlib.gate import gate_page, gate_verb
 from schedlib.gate.gate_page import page
@@ -92,7 +91,7 @@ def campaign(tmp_path: Path) -> Campaign:
 
 def test_page_says_everything(campaign: Campaign) -> None:
     found = compared(campaign)
-    text = page(replace(found, command="schedline gate 'a b' c"), [("lines.svg", PICTURE)])
+    text = page(replace(found, command="schedline gate 'a b' c"))
     assert text.startswith("<!DOCTYPE html>\n")
     seen = stands_alone(text)
     said = " ".join(seen.text.split())
@@ -107,7 +106,6 @@ def test_page_says_everything(campaign: Campaign) -> None:
         "schedline gate 'a b' c",
         "x86_64 Some CPU",
         "7.3.4-placebo",
-        "lines.svg",
         "2026-11-20 12:30:00+00:00",
         "placebo: 7.3.4",
         "the work that pinned RT groups get done",
@@ -132,7 +130,6 @@ def test_without_placebo(tmp_path: Path) -> None:
     found = replace(compared(rich(tmp_path, placebo=False), placebo=False), command="schedline gate a b")
     said = stands_alone(page(found)).text
     assert "placebo" not in said
-    assert "Cache lines" not in said
 
 
 def test_a_a_campaign_with_a_failed_run(tmp_path: Path) -> None:
@@ -159,9 +156,7 @@ def test_too_few_boots_are_drawn(tmp_path: Path) -> None:
 def test_hostile_runs_are_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     campaign = rich(tmp_path, evil=True)
     out = tmp_path / "it's <b>.html"
-    picture = tmp_path / '"><script>x.svg'
-    picture.write_bytes(PICTURE)
-    more = ["--placebo", str(tmp_path / "placebo"), "--html", str(out), "--picture", str(picture)]
+    more = ["--placebo", str(tmp_path / "placebo"), "--html", str(out)]
     assert main(campaign.words(*more)) == 1
     text = out.read_text()
     seen = stands_alone(text)
@@ -182,27 +177,14 @@ def test_text_is_the_gates(campaign: Campaign, tmp_path: Path, capsys: pytest.Ca
 def test_commands_are_for_a_shell(tmp_path: Path) -> None:
     for name in ("a b", "it's", "`p`"):
         (tmp_path / name).mkdir()
-    gates, picture = tmp_path / "$x.toml", tmp_path / "1 .svg"
+    gates = tmp_path / "$x.toml"
     gates.touch()
-    picture.write_bytes(PICTURE)
     words = ["gate", str(tmp_path / "a b"), str(tmp_path / "it's"), "--gates", str(gates)]
     words += ["--placebo", str(tmp_path / "`p`")]
-    words += ["--json", str(tmp_path / "&.json"), "--html", str(tmp_path / "-> x"), "--markdown", str(tmp_path / "#")]
-    words += ["--picture", str(picture), "--picture", str(picture)]
+    words += ["--json", str(tmp_path / "&.json"), "--html", str(tmp_path / "-> x")]
     arguments = parsed(gate_verb, words)
     command: str = arguments.read(arguments).command()
     assert shlex.split(command) == ["schedline", *words]
-
-
-def test_pictures_are_svg(campaign: Campaign, tmp_path: Path) -> None:
-    page = ["--html", str(tmp_path / "x.html")]
-    for picture, more, said in (
-        (".", page, "cannot be read"),
-        ("gates.toml", page, "no SVG"),
-        ("gates.toml", [], "--html"),
-    ):
-        with pytest.raises(SchedlineError, match=said):
-            main(campaign.words(*more, "--picture", str(tmp_path / picture)))
 
 
 @pytest.mark.parametrize(
