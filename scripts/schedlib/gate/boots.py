@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from math import nan
+from math import inf, nan
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -72,7 +72,8 @@ class Boot:
     """One boot of one kernel.
 
     Attributes:
-        started: its first run, seconds since 1970.
+        started, ended: its first and its last run, seconds since 1970.
+        begun: when the kernel came up, by the clock of each run and how long it was up; inf if no run tells.
         disturbance: for each tool, the worst of its runs in each entry of LIMITS.
     """
 
@@ -81,6 +82,8 @@ class Boot:
     runs: dict[str, int] = field(default_factory=dict)
     figures: dict[Key, Figure] = field(default_factory=dict)
     disturbance: dict[str, dict[str, float]] = field(default_factory=dict)
+    ended: float = -inf
+    begun: float = inf
 
 
 @dataclass(frozen=True)
@@ -181,20 +184,28 @@ class _Reader:
         tools[tool] = tools.get(tool, False) or run.status == "DONE"
         if run.status == "SKIP":
             self.skipped[tool] = run.reason
+            self._boot(path, run)
         elif run.status == "ERROR" or run.trouble:
             self.failed.append(f"{path}: {run.reason or run.trouble}")
         else:
             self._done(path, tool, run)
 
-    def _done(self, path: str, tool: str, run: Run) -> None:
+    def _boot(self, path: str, run: Run) -> Boot:
+        """The boot of a run. One that only skipped is a boot, too: what others measured is lacking there."""
         if not _OLDEST <= run.started <= datetime.now(UTC) + _AHEAD:
             why = f"it was started {run.started:%FT%TZ}: that clock was not set, and the order of the boots is unknown"
             raise Refused(path, Run, why, AGAIN)
         identity, second = run.fingerprint["boot_id"], run.started.timestamp()
+        boot = self.boots.setdefault(identity, Boot(identity, second))
+        boot.started, boot.ended = min(boot.started, second), max(boot.ended, second)
+        if "unit" not in run.fingerprint:
+            boot.begun = min(boot.begun, second - run.uptime_s)
+        return boot
+
+    def _done(self, path: str, tool: str, run: Run) -> None:
         if run.tells_itself():
             self.contents.append((run.content(), path))
-        boot = self.boots.setdefault(identity, Boot(identity, second))
-        boot.started = min(boot.started, second)
+        boot = self._boot(path, run)
         boot.runs[tool] = boot.runs.get(tool, 0) + 1
         if run.noise or run.disturbance:
             found, worst = _disturbance(run), boot.disturbance.setdefault(tool, {})

@@ -8,25 +8,29 @@ boots than the base never passes, whatever its other boots say.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from math import comb
+from itertools import pairwise
+from math import comb, isfinite
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from schedlib.errors import SchedlineError
+from schedlib.formats import document
 from schedlib.gate.boots import FOREIGN, LIMITS, STEAL, THROTTLED, Key, Side
 from schedlib.gate.gate_options import PLAN_FILE
+from schedlib.runs.plan import RunPlan
+from schedlib.runs.run_options import PLAN
 from schedlib.verdict import Verdict
-
-if TYPE_CHECKING:
-    from schedlib.gate.boot_service import BootAttempt
 
 _LEAD = 2
 """How many boots one kernel may be ahead of the other. ABBA and random pairs stay within it."""
 
+_OVERLAP = 10.0
+"""Seconds that two boots of one machine may overlap: a clock that is set during a boot moves by less."""
+
 _MORE_BOOTS = 0.2
 _FACTOR = 2.0
 _SAMPLES_FACTOR = 10
+_FEWER_SAMPLES = 2
 
 _LOSSES_ALPHA = 0.01
 """How often losses of two kernels that are alike may fail."""
@@ -58,6 +62,18 @@ def refuse_differences(sides: Sequence[Side], may_differ: Collection[str]) -> No
                     f"boot {both[0]} is in {one.name} and in {other.name}; a boot belongs to one kernel and one batch",
                     "move its runs to where they belong",
                 )
+
+
+def refuse_overlaps(sides: Sequence[Side]) -> None:
+    """Reject boots of one machine at the same time: without its clock nobody knows their order."""
+    boots = sorted((boot for side in sides for boot in side.boots), key=lambda boot: boot.begun)
+    for boot, after in pairwise(boots):
+        if isfinite(after.begun) and boot.ended - after.begun > _OVERLAP:
+            raise SchedlineError(
+                f"the boots {boot.id} and {after.id} were at the same time, which one machine cannot do: its clock was "
+                "not set, and the order of the boots is unknown",
+                'set the clock before the first run, or compare without an order: order = "any" in the gates file',
+            )
 
 
 def _shown(values: frozenset[str] | set[str]) -> str:
@@ -94,9 +110,11 @@ def order_weakness(base: Side, candidate: Side) -> str:
 
 
 def unequal_samples(base: Side, candidate: Side, key: Key) -> str:
-    """Why the boots' values of a metric are not alike: one has more than ten times the samples of another; else empty.
+    """Why the boots' values of a metric are not alike: one has more than ten times the samples of another, or half of
+    one kernel's boots have less than half of the other's; else empty.
 
-    A quantile of a few samples is another quantity than one of many: it spreads more, and a high one is lower.
+    A quantile of a few samples is another quantity than one of many: it spreads more, and a high one is lower. A kernel
+    that stalls takes fewer samples in the same time, and those that are lacking are the slow ones.
     """
     found = [
         (figure.samples, boot.id)
@@ -107,6 +125,14 @@ def unequal_samples(base: Side, candidate: Side, key: Key) -> str:
     if not found:
         return ""
     (fewest, few), (most, many) = min(found), max(found)
+    halves = [
+        median(figure.samples for boot in side.boots if (figure := boot.figures.get(key))) for side in (base, candidate)
+    ]
+    if base.about[key].kind in ("quantile", "exceedance") and max(halves) > _FEWER_SAMPLES * min(halves):
+        return (
+            f"the median boot of the base has {halves[0]:g} samples and that of the candidate {halves[1]:g}: what the "
+            "others would have been is unknown"
+        )
     if most <= _SAMPLES_FACTOR * fewest:
         return ""
     return f"boot {few} has {fewest} samples and boot {many} has {most}: such values cannot be compared"
@@ -143,22 +169,19 @@ def _uneven(kind: str, limit: float, amounts: Sequence[Sequence[float]], names: 
     return ""
 
 
-def losses(base: Path, candidate: Path) -> tuple[str, Verdict] | None:
-    """What the attempts of a plan that gave no runs say, PASS for nothing; None for directories without a plan."""
-    plan = next((each.parent.parent for each in (base, candidate) if (each.parent.parent / PLAN_FILE).is_file()), None)
-    if plan is None:
-        return None
-    # Most directories have no plan.
-    from schedlib.gate.boot_service import read_plan, read_progress, runs_of
+def losses(directories: tuple[Path, Path], sides: Sequence[Side]) -> tuple[str, Verdict] | None:
+    """What the boots that gave no runs say, PASS for nothing; None for directories of which no plan tells the boots.
 
-    attempts = read_progress(plan).attempts
-    label = {runs_of(plan, each.label).resolve(): each.label for each in read_plan(plan).kernels}
-    both = [[one for one in attempts if one.kernel == label.get(path.resolve())] for path in (base, candidate)]
-    ended = [[one for one in side if one.failed or one.state == "done"] for side in both]
-    lost = [sum(one.failed for one in side) for side in ended]
+    The attempts are those of the campaign, or the boots for which `schedline run` wrote a plan.
+    """
+    plan = next((each.parent.parent for each in directories if (each.parent.parent / PLAN_FILE).is_file()), None)
+    if not plan and not any(path for each in directories for path in each.glob(f"*/{PLAN}")):
+        return None
+    ended = _attempts_of(plan, directories) if plan else list(map(_begun_boots, directories, sides))
+    lost = [sum(map(bool, side)) for side in ended]
     if not any(lost):
         return "", Verdict.PASS
-    told = "; ".join(_attempts(name, side) for name, side in zip(("base", "candidate"), ended, strict=True))
+    told = "; ".join(_told(name, side) for name, side in zip(("base", "candidate"), ended, strict=True))
     chance = more_by_chance(len(ended[0]), lost[0], len(ended[1]), lost[1])
     if chance <= _LOSSES_ALPHA:
         return f"{told}. Kernels that are alike differ so much in {chance:.2g} of campaigns", Verdict.FAIL
@@ -168,9 +191,33 @@ def losses(base: Path, candidate: Path) -> tuple[str, Verdict] | None:
     return told, Verdict.PASS
 
 
-def _attempts(name: str, attempts: Sequence[BootAttempt]) -> str:
-    lost = [one for one in attempts if one.failed]
-    why = f" (the first: {lost[0].state}, {lost[0].why})" if lost else ""
+def _attempts_of(plan: Path, directories: tuple[Path, Path]) -> list[list[str]]:
+    """The attempts of a campaign: for each kernel why each was lost, empty for one that was not."""
+    # Most directories have no plan.
+    from schedlib.gate.boot_service import read_plan, read_progress, runs_of
+
+    ended = [one for one in read_progress(plan).attempts if one.failed or one.state == "done"]
+    label = {runs_of(plan, each.label).resolve(): each.label for each in read_plan(plan).kernels}
+    return [
+        [f"{one.state}, {one.why}" if one.failed else "" for one in ended if one.kernel == label.get(path.resolve())]
+        for path in directories
+    ]
+
+
+def _begun_boots(directory: Path, side: Side) -> list[str]:
+    """The boots that `schedline run` began: for each what it lacks, empty if all its runs are there."""
+    planned = {path.parent.name for path in directory.glob(f"*/{PLAN}")}
+    found = ["" for boot in side.boots if boot.id not in planned]
+    for path in sorted(directory.glob(f"*/{PLAN}")):
+        order = document.read(path, RunPlan, "do that boot again, or move its directory elsewhere").order
+        lacking = sum(not (path.parent / run.file).exists() for run in order)
+        found.append(f"{path.parent.name} lacks {lacking} of {len(order)} runs" if lacking else "")
+    return found
+
+
+def _told(name: str, attempts: Sequence[str]) -> str:
+    lost = [why for why in attempts if why]
+    why = f" (the first: {lost[0]})" if lost else ""
     return f"{name} lost {len(lost)} of {len(attempts)} attempts{why}"
 
 
@@ -203,13 +250,16 @@ def fewer_boots(base: Side, candidate: Side) -> str:
     )
 
 
-def without_runs(side: Side, tool: str) -> str:
-    """The boots of a side that have no run of a tool which others have; empty if there are none."""
-    lacking = [boot.id for boot in side.boots if tool not in boot.runs]
-    if not lacking or len(lacking) == len(side.boots):
-        return ""
-    shown = ", ".join(lacking[:3]) + (", ..." if len(lacking) > 3 else "")
-    return (
-        f"{side.name}: no run of {tool} in {len(lacking)} of {len(side.boots)} boots ({shown}). What crashes or hangs "
-        "leaves none; if there is another reason, say it: --incomplete REASON"
-    )
+def without_runs(sides: Sequence[Side], tool: str) -> str:
+    """The boots of a side that have fewer runs of a tool than others have, of either side; empty if there are none."""
+    runs = max((boot.runs.get(tool, 0) for side in sides for boot in side.boots), default=0)
+    for side in sides:
+        lacking = [boot.id for boot in side.boots if boot.runs.get(tool, 0) < runs]
+        if lacking and any(tool in boot.runs for boot in side.boots):
+            shown = ", ".join(lacking[:3]) + (", ..." if len(lacking) > 3 else "")
+            what = "no run" if runs == 1 else f"fewer than {runs} runs"
+            return (
+                f"{side.name}: {what} of {tool} in {len(lacking)} of {len(side.boots)} boots ({shown}). What crashes "
+                "or hangs leaves none; if there is another reason, say it: --incomplete REASON"
+            )
+    return ""

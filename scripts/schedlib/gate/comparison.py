@@ -105,6 +105,8 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     base, candidate = sides[:2]
     placebo = sides[2] if options.placebo else None
     comparable.refuse_differences(sides, gate.may_differ)
+    if gate.interleaved:
+        comparable.refuse_overlaps(sides)
     refuse_copies(side.contents for side in sides)
     notes = []
     builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in (base, candidate)]
@@ -113,7 +115,7 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     failed = list(filter(None, map(comparable.no_results, (base, candidate))))
     notes += [f"ERROR: {said}" for said in failed]
     rows = judging.judge(gate, base, candidate, incomplete=bool(options.incomplete))
-    lost = None if read else comparable.losses(options.base, options.candidate)
+    lost = None if read else comparable.losses((options.base, options.candidate), sides)
     if lost and lost[0]:
         notes.append(lost[0] if lost[1] is Verdict.PASS else f"{lost[1].name}: {lost[0]}")
     if options.incomplete:

@@ -20,7 +20,7 @@ from schedlib.formats.gate_document import GateMetric
 from schedlib.formats.run_file import NOT_RECORDED, refuse_copies
 from schedlib.formats.strict import Strict, Word
 from schedlib.gate.boots import Key, Side, read_side
-from schedlib.gate.comparable import no_results, refuse_differences
+from schedlib.gate.comparable import no_results, refuse_differences, refuse_overlaps
 from schedlib.gate.judging import Sample, sample_of
 from schedlib.gate.rules import Gate, load_gate
 from schedlib.gate.statistics import Values
@@ -144,6 +144,8 @@ def _read_machine(gates: str, place: Path) -> FleetMachine:
         return replace(machine, model="").without("its runs do not tell the machine")
     try:
         refuse_differences(sides, gate.may_differ)
+        if gate.interleaved:
+            refuse_overlaps(sides)
         refuse_copies(side.contents for side in sides)
     except SchedlineError as error:
         return machine.without(error.observed)

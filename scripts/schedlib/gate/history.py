@@ -140,8 +140,11 @@ def read_gates(directory: Path) -> list[GateDocument]:
 def history_of(gates: Sequence[GateDocument]) -> HistoryDocument:
     """Everything that is said about a history. The gates are in the order of time."""
     series = tuple(_series(points) for points in _metrics(gates).values())
-    verdicts = [each.status for each in series if each.status is not Verdict.INCONCLUSIVE or len(each.levels) >= LEAST]
-    if any(Verdict.FAIL in each.verdicts for each in series):
+    # A metric that is new does not hide the others, unless it looks worse already.
+    verdicts = [each.status for each in series if len(each.levels) >= LEAST or each.worse > each.budget]
+    if _failed(gates) or any(
+        gate.status is Verdict.ERROR for gate in {_machine(gate): gate for gate in gates}.values()
+    ):
         verdicts.append(Verdict.INCONCLUSIVE)
     return HistoryDocument(
         schema="gate-history-2",
@@ -196,6 +199,11 @@ def _pair(gate: GateDocument) -> tuple[str, str, str, str]:
     return _machine(gate), gate.gates.name, _id(gate.base), _id(gate.candidate)
 
 
+def _failed(gates: Sequence[GateDocument]) -> int:
+    """How many pairs of kernels failed the last time that they were gated, for whatever reason."""
+    return sum(gate.status is Verdict.FAIL for gate in {_pair(gate): gate for gate in gates}.values())
+
+
 def _metrics(gates: Sequence[GateDocument]) -> Mapping[tuple[str, ...], list[_Point]]:
     """For each machine and metric the last gate of each pair of kernels that has values, in the order of time."""
     found: dict[tuple[str, ...], dict[tuple[str, ...], _Point]] = {}
@@ -225,6 +233,9 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
         if moved > worse:
             worse, best = moved, place
     between, good = points[edges[best + 1] :], points[edges[best + 1] - 1]
+    if len(levels) < LEAST and (few := min(_FEW, len(levels) // 2)):
+        moved = sign * (float(np.mean(levels[-few:])) - float(np.mean(levels[:few])))
+        worse = max(0.0, 100 * moved / abs(float(np.mean(levels[:few]))) if percent else moved)
     if found := trend(levels, sign):
         moved, at = found
         moved = 100 * moved / abs(float(np.mean(levels[at : at + _FEW]))) if percent else moved
@@ -308,8 +319,7 @@ def history_text(found: HistoryDocument, gates: Sequence[GateDocument]) -> str:
         name, unit = printable(each.name)[:26], " %" if each.change_unit == "%" else ""
         values = f"{len(each.levels):>6}{each.means[0]:>11.5g}{each.means[-1]:>11.5g}{f'{each.worse:.1f}{unit}':>9}"
         out.append(f"{name:26}{values}  {each.status.name}")
-    judged = [(each.machine, *one) for each in found.series for one in zip(each.verdicts, each.times, strict=True)]
-    failed = len({(machine, time) for machine, verdict, time in judged if verdict is Verdict.FAIL})
+    failed = _failed(gates)
     some = "a gate" if failed == 1 else f"{failed} gates"
     out += wrapped(f"{some} failed, and no later one withdrew that: no PASS") if failed else []
     out += [row for each in found.series if each.reason for row in wrapped(f"{each.name}: {each.reason}")]

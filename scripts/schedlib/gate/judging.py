@@ -29,6 +29,9 @@ _LARGEST = 1e18
 """No time in ns, rate or count is larger: 30 years."""
 
 _TIMES = ("ns", "us", "ms", "s")
+_UNIT_FACTOR = 100
+"""No kernel is so much faster: another unit is."""
+
 _QUANTILE = re.compile(r"(?:^|\.)(?:p\d+(?:_\d+)?|max)$")
 
 
@@ -98,6 +101,11 @@ class Sample:
             return order
         if why := disturbed(*self.first(boots)).get(self.rule.tool):
             return f"not comparable: {why}. Find the cause, and begin a new campaign"
+        base, candidate = (abs(float(np.median(side[:boots]))) for side in (self.base, self.candidate))
+        if self.unit in _TIMES and self.rule.direction == "lower" and candidate * _UNIT_FACTOR < base:
+            return (
+                f"the candidate has less than 1 / {_UNIT_FACTOR} of the base's: is it in another unit than {self.unit}?"
+            )
         return unequal_samples(*self.first(boots), self.rule.key)
 
 
@@ -113,7 +121,7 @@ def judge(gate: Gate, base: Side, candidate: Side, *, incomplete: bool = False) 
     rows: dict[Key, GateMetric] = {}
     samples: list[Sample] = []
     for rule in gate.rules:
-        lacking = "" if incomplete else without_runs(base, rule.tool) or without_runs(candidate, rule.tool)
+        lacking = "" if incomplete else without_runs((base, candidate), rule.tool)
         found = metric_row(rule, "", Verdict.ERROR, lacking) if lacking else sample_of(rule, base, candidate)
         if isinstance(found, GateMetric):
             rows[rule.key] = found

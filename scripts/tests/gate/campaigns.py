@@ -55,6 +55,11 @@ def metric(value: Any, **more: Any) -> dict[str, Any]:
     return plain | more
 
 
+def minute_of(name: str, place: int) -> int:
+    """When a boot of a kernel begins, in pairs of which the candidate is first in some."""
+    return 10 * (2 * place + ((place in _SWAPPED) ^ (name == "candidate")))
+
+
 def run(kernel: str, boot: str, minute: float, metrics: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
     """The content of one run file."""
     identity = {"kernel": f"7.3.4-{kernel} #1 SMP", "build_id": f"{kernel}00", "boot_id": boot}
@@ -109,17 +114,14 @@ class Campaign:
         """Write one boot per value: in pairs, or in blocks, one kernel after the other."""
         for name, values in (("base", base), ("candidate", candidate)):
             for place, value in enumerate(values):
-                slot = 2 * place + ((place in _SWAPPED) ^ (name == "candidate"))
+                begun = first + minute_of(name, place)
                 if order == "blocks":
-                    slot = place + (1000 if name == "candidate" else 0)
+                    begun = first + 10 * (place + (1000 if name == "candidate" else 0))
                 for number in range(runs):
-                    minute = first + 10 * slot + number
-                    content = run(
-                        name,
-                        f"{name}-{first}-{place}",
-                        minute,
-                        [metric(value * (1 + 1e-9 * number), unit=self.unit), *self.extra],
-                    )
+                    values = [metric(value * (1 + 1e-9 * number), unit=self.unit), *self.extra]
+                    # Of each run two seconds.
+                    about = {"uptime_s": 60.25 + 2 * number}
+                    content = run(name, f"{name}-{first}-{place}", begun + number / 30, values, **about)
                     self.save(self.place / name, content)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns import GATES, Campaign, main, metric, noise, run
+from campaigns import GATES, Campaign, main, metric, minute_of, noise, run
 
 from by_schema import validate
 from one_verb import importable, parsed, said_without_libraries
@@ -213,7 +213,7 @@ def test_exact_needs_one_run(campaign: Campaign, now: int, code: int) -> None:
     campaign.gates = EXACT
     for name, value in (("base", 4), ("candidate", now)):
         bits = metric(value, name="bits", unit="bits", kind="exact")
-        campaign.save(campaign.place / name, run(name, name, 0, [bits]))
+        campaign.save(campaign.place / name, run(name, name, minute_of(name, 0), [bits]))
     assert main(campaign.words()) == code
 
 

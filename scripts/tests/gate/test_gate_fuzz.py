@@ -196,6 +196,7 @@ def _boot(document: Mapping[str, Any], name: str, place: int, value: float) -> d
     found: dict[str, Any] = json.loads(json.dumps(document))
     slot = 2 * place + ((place % 2) ^ (name == "candidate"))
     found["started"] = (START + timedelta(minutes=10 * slot)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    found["uptime_s"] = 60.0
     more = {"boot_id": f"{name}-{place}", "kernel": f"7.3.4-{name} #1 SMP", "build_id": f"{name}00"}
     found["fingerprint"] |= more
     for metric in found["metrics"]:

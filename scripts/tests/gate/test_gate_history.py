@@ -116,12 +116,30 @@ def test_a_history_with_a_failed_gate_is_no_pass() -> None:
     assert "a gate failed" in history_text(found, gates)
 
 
-def test_a_failed_gate_is_told_whatever_other_series_there_are() -> None:
-    """Series were read side by side, and the shortest one hid the gates behind its end."""
-    gates = [*chain(np.random.default_rng(4), [0.0] * 12), past(0, "a", "b", (9.0, 9.0), machine="n")]
-    (metric,) = gates[5].metrics
-    gates[5] = replace(gates[5], status=Verdict.FAIL, metrics=(replace(metric, verdict=Verdict.FAIL),))
-    assert "a gate failed, and no later one withdrew that" in history_text(history_of(gates), gates)
+def without_values(gate: GateDocument) -> GateDocument:
+    lacking = {"verdict": Verdict.ERROR, "base": None, "candidate": None, "change": None}
+    return replace(gate, status=Verdict.ERROR, metrics=tuple(replace(each, **lacking) for each in gate.metrics))
+
+
+def test_what_no_value_tells_is_no_pass() -> None:
+    """A gate that failed because of lost boots, and a newest gate without values, left a PASS."""
+    flat = chain(np.random.default_rng(4), [0.0] * 12)
+    lost = [replace(gate, status=Verdict.FAIL) if place == 5 else gate for place, gate in enumerate(flat)]
+    assert history_of(lost).status is Verdict.INCONCLUSIVE
+    assert "a gate failed" in history_text(history_of(lost), lost)
+    assert history_of([*flat[:-1], without_values(flat[-1])]).status is Verdict.INCONCLUSIVE
+    assert history_of([*flat[:5], without_values(flat[5]), *flat[6:]]).status is Verdict.PASS
+
+
+@pytest.mark.parametrize(("step", "verdict"), [(0.0, Verdict.PASS), (0.04, Verdict.INCONCLUSIVE)])
+def test_a_short_series_beside_a_long_one(step: float, verdict: Verdict) -> None:
+    """Seven gates of +4 % on a second machine were too few to be looked at."""
+    flat = chain(np.random.default_rng(4), [0.0] * 12)
+    short = [
+        replace(gate, fingerprint={"machine_name": "n"})
+        for gate in chain(np.random.default_rng(5), [step] * (LEAST - 1))
+    ]
+    assert history_of(sorted([*flat, *short], key=lambda gate: gate.started)).status is verdict
 
 
 def test_the_release_to_gate_against_is_named() -> None:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import json
 from math import comb
 from pathlib import Path
 
 import pytest
-from campaigns import GATES, Campaign, main, metric, noise, run
+from campaigns import GATES, Campaign, main, metric, minute_of, noise, run
 
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
@@ -15,6 +16,8 @@ from schedlib.gate.boot_order import BootedKernel, GatePlan
 from schedlib.gate.boot_service import PROGRESS_FILE, BootAttempt, GateProgress
 from schedlib.gate.comparable import more_by_chance
 from schedlib.gate.gate_options import PLAN_FILE
+from schedlib.runs.plan import PlannedRun, RunPlan
+from schedlib.runs.run_options import PLAN
 
 BOTH = GATES + GATES[GATES.index("\n[[metric]]") :].replace("rt_wakeup", "sleep_storm")
 
@@ -91,8 +94,7 @@ def test_a_tool_that_some_boots_lack(
         for place, value in enumerate(noise(seed)):
             if name == "candidate" and place in lacking:
                 continue
-            minute = 10 * (2 * place + (name == "candidate")) + 5
-            more = run(name, f"{name}-0-{place}", minute, [metric(value)], tool="sleep_storm")
+            more = run(name, f"{name}-0-{place}", minute_of(name, place) + 5, [metric(value)], tool="sleep_storm")
             campaign.save(campaign.place / name, more)
     assert main(campaign.words()) == 2
     said = printed(capsys)
@@ -113,7 +115,8 @@ def test_a_candidate_with_fewer_boots(tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize(("value", "why"), [(1e299, "no measurement is so large"), (0, "nothing takes no time")])
 def test_a_value_that_nothing_can_measure(value: float, why: str, campaign: Campaign) -> None:
-    campaign.save(campaign.candidate, run("candidate", "candidate-0-3", 65, [metric(value)]))
+    wrong = run("candidate", "candidate-0-3", minute_of("candidate", 3), [metric(value)])
+    (campaign.candidate / "00013.json").write_text(json.dumps(wrong))
     with pytest.raises(SchedlineError, match=why):
         main(campaign.words())
 
@@ -128,3 +131,73 @@ def test_the_order_of_each_tool_is_checked(campaign: Campaign, capsys: pytest.Ca
             campaign.save(campaign.place / name, more)
     assert main(campaign.words("--incomplete", "the tools ran in boots of their own")) == 3
     assert "so a drift could look like a change" in printed(capsys)
+
+
+def write_run_plans(campaign: Campaign, lost: int) -> None:
+    """What `schedline run` leaves of boots that crash before their first run is there: a plan alone."""
+    for place in range(lost):
+        row = PlannedRun("rt-wakeup", 1)
+        plan = RunPlan(
+            schema="plan-1", suite="gate", rows=(row.row,), digest="x", runs=1, seed=1, machine={}, order=(row,)
+        )
+        document.write(campaign.candidate / f"lost-{place}" / PLAN, plan)
+
+
+@pytest.mark.parametrize(("lost", "code"), [(0, 0), (5, 3), (15, 1)])
+def test_boots_that_left_a_plan_and_no_run(
+    lost: int, code: int, campaign: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A candidate that crashed in a third of its boots passed, if somebody booted until the numbers were equal."""
+    write_run_plans(campaign, lost)
+    assert main(campaign.words()) == code
+    assert (f"candidate lost {lost} of {10 + lost} attempts" in printed(capsys)) == bool(lost)
+
+
+def test_boots_that_end_after_some_of_their_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign = Campaign(tmp_path)
+    campaign.boots(noise(1), noise(2), runs=3)
+    assert main(campaign.words()) == 0
+    for number in (-1, -4, -5):
+        sorted(campaign.candidate.iterdir())[number].unlink()
+    capsys.readouterr()
+    assert main(campaign.words()) == 2
+    assert "candidate: fewer than 3 runs of rt_wakeup in 3 of 10 boots" in printed(capsys)
+
+
+def test_boots_in_which_the_tool_skipped_itself(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    for place in range(10, 14):
+        skip = run("candidate", f"more-{place}", minute_of("candidate", place), [], status="SKIP", reason="no FIFO")
+        campaign.save(campaign.candidate, skip)
+    assert main(campaign.words()) == 2
+    assert "candidate: no run of rt_wakeup in 4 of 14 boots" in printed(capsys)
+
+
+def test_boots_at_the_same_time_have_no_order(campaign: Campaign) -> None:
+    """Without a clock all boots began in one minute of 2026, and a drift was a change in 6 of 20 campaigns."""
+    for path in campaign.candidate.iterdir():
+        found = json.loads(path.read_text())
+        path.write_text(json.dumps(found | {"started": "2026-11-01T00:00:30Z"}))
+    with pytest.raises(SchedlineError, match="which one machine cannot do: its clock was not set"):
+        main(campaign.words())
+    campaign.gates = campaign.gates.replace("[gate]", '[gate]\norder = "any"')
+    assert main(campaign.words()) == 0
+
+
+@pytest.mark.parametrize(
+    ("samples", "factor", "code", "said"),
+    [
+        (600, 1.0, 0, ""),
+        (400, 1.0, 3, "has 1000 samples and that of the candidate 400"),
+        (1000, 0.02, 0, ""),
+        (1000, 0.001, 3, "is it in another unit than ns?"),
+    ],
+)
+def test_what_the_candidate_cannot_be(
+    samples: int, factor: float, code: int, said: str, campaign: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A kernel that stalls takes fewer samples; and no kernel is a thousand times faster."""
+    for path in campaign.candidate.iterdir():
+        found = json.loads(path.read_text())
+        found["metrics"][0] |= {"n": samples, "value": factor * found["metrics"][0]["value"]}
+        path.write_text(json.dumps(found))
+    assert (main(campaign.words()), said in printed(capsys)) == (code, True)
