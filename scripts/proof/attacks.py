@@ -591,11 +591,11 @@ def _attack_packs(tree: Tree) -> tuple[list[MutantRow], Verdict]:
 def main() -> int:
     """Make the table of a tree."""
     parser = options.VerbParser(prog="attacks", description=(__doc__ or "").partition("\n")[0])
-    options.add_tree_options(parser)
+    options.add_options(parser, options.TreeOptions)
     parser.add_argument("--packs", action="store_true", help="attack the structures of packs")
     parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write each attack here")
     wanted = parser.parse_args()
-    chosen = options.tree_options(wanted)
+    chosen = options.options_of(options.TreeOptions, wanted)
     doctor.require(["layout", *chosen.needs])
     tree = open_tree(cache_dir(), chosen)
     rows, verdict = (_attack_packs if wanted.packs else _attack)(tree)

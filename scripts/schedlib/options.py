@@ -379,39 +379,3 @@ class ChangeOptions:
     without: tuple[str, ...] = option(
         "--without ID,...", "leave these changes out; revert them where they are upstream", CHANGES, default=()
     )
-
-
-def add_tree_options(parser: argparse.ArgumentParser) -> None:
-    """--kdir, --series."""
-    add_options(parser, TreeOptions)
-
-
-def tree_options(arguments: argparse.Namespace) -> TreeOptions:
-    """What add_tree_options() read."""
-    return options_of(TreeOptions, arguments)
-
-
-def add_change_options(parser: argparse.ArgumentParser) -> None:
-    """--with, --without."""
-    add_options(parser, ChangeOptions)
-
-
-def change_options(arguments: argparse.Namespace) -> ChangeOptions:
-    """What add_change_options() read."""
-    return options_of(ChangeOptions, arguments)
-
-
-def add_topology_option(parser: argparse._ActionsContainer, about: str) -> None:
-    """--topology."""
-    parser.add_argument("--topology", type=one_of("topology", names.topology_names), metavar="NAME", help=about)
-
-
-def add_config_option(parser: argparse._ActionsContainer, about: str) -> None:
-    """--config: fragments of a kernel configuration."""
-    parser.add_argument("--config", type=fragments, default=(), metavar="FRAGMENT,...", help=about)
-
-
-def add_values(parser: argparse._ActionsContainer, *rows: tuple[str, Callable[[str], object], str, str]) -> None:
-    """Options with one value. A row: the name, the type, what --help calls the value, and what the option is for."""
-    for name, kind, shown, about in rows:
-        parser.add_argument(name, type=kind, metavar=shown, help=about)

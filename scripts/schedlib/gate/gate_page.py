@@ -14,7 +14,7 @@ from typing import Any
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, Formatter, MaxNLocator, PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import EngFormatter, Formatter, MaxNLocator, StrMethodFormatter
 
 from schedlib.formats.gate_document import BootValue, GateDocument, GateMetric, GateSide, Method
 from schedlib.formats.html_page import rendered
@@ -118,7 +118,6 @@ def _drawings(row: GateMetric, unit: str) -> dict[str, Drawing]:
     if effect := worse_by(row):
         found["interval"] = interval(f"{about}: the change against budget and detect", row, effect)
     if row.values:
-        found["shares"] = ecdf(f"{about}: share of boots up to a value", unit, row.values)
         found["boots"] = by_boot(f"{about}: boot by boot", unit, row.values)
     return found
 
@@ -150,19 +149,6 @@ def interval(title: str, metric: GateMetric, effect: tuple[float, float, float])
     axes.set_xlabel(printable(f"worse by,{per(metric)}; below 0: better")[:48], parse_math=False)
     said = f"budget {metric.budget:g}{per(metric)}, detect {metric.detect:g}{per(metric)}"
     return _drawn(figure, f"{title}: {words_of(metric)}; 95 % interval of the change {interval_of(metric)}; {said}")
-
-
-@_our_style
-def ecdf(title: str, unit: str, points: Sequence[BootValue]) -> Drawing:
-    """The share of boots that are at or below each value."""
-    figure, axes = _figure(_SIZE)
-    for kernel, mine in _by_kernel(points).items():
-        values = [value for _, value in mine]
-        axes.ecdf(values, label=kernel, color=COLOURS[kernel], linestyle=_LINES[kernel], linewidth=2)
-    _values_on(axes, "x", points, unit)
-    axes.set_ylabel("share of boots")
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    return _drawn(figure, f"{title}: {_described(points, unit)}")
 
 
 @_our_style

@@ -25,9 +25,6 @@ from schedlib.verdict import Verdict
 _MOST_SHOWN = 12
 """How many metrics that are not judged are listed in the text."""
 
-_CELLS = 40
-"""Width of the picture of an interval, in characters."""
-
 _NAME = 26
 """Width of a metric's name in a table."""
 
@@ -138,44 +135,6 @@ def two_estimates(metric: GateMetric) -> str:
     )
 
 
-def picture(metric: GateMetric) -> str:
-    """The interval as characters, from better by `detect` to worse by twice `detect`; empty without an interval."""
-    effect = worse_by(metric)
-    if effect is None:
-        return ""
-    (low, estimate, high), detect = effect, metric.detect
-    cells = [" "] * _CELLS
-    first, last = _cell(low, detect), _cell(high, detect)
-    cells[first : last + 1] = "-" * (last + 1 - first)
-    marks = [(metric.budget, "B"), (detect, "D"), (0, "|"), (low, "<" if low < -detect else "(")]
-    marks.append((high, ">" if high > 2 * detect else "<" if high < -detect else ")"))
-    if -detect <= estimate <= 2 * detect:
-        marks.append((estimate, "*"))
-    for value, mark in marks:
-        cells[_cell(value, detect)] = mark
-    return "".join(cells).rstrip()
-
-
-def _cell(value: float, detect: float) -> int:
-    """The character at which a value is drawn; a value outside of the picture is drawn at its edge."""
-    inside = min(max(value / detect, -1.0), 2.0)
-    return round((inside + 1) / 3 * (_CELLS - 1))
-
-
-def _scale() -> str:
-    """The heading of the pictures."""
-    cells = list("better".ljust(_CELLS - 5) + "worse")
-    for value, mark in ((0, "0"), (1, "D")):
-        cells[_cell(value, 1)] = mark
-    return "".join(cells)
-
-
-_LEGEND = (
-    "(--*--): the 95 % interval and its estimate; | no change; B: budget; D: detect, the change for the worse that a "
-    "PASS excludes; < and >: it goes on outside of the picture"
-)
-
-
 def _told_apart(document: GateDocument) -> GateDocument:
     """The document with the tool in front of the names that several tools have."""
     keys = {(row.tool, row.name) for row in document.metrics} | {(row.tool, row.name) for row in document.shares}
@@ -273,7 +232,6 @@ def text(document: GateDocument) -> str:
     document = _told_apart(document)
     first = [line for each in (slower(document), bad_base(document)) if each for line in wrapped(each)]
     lines = [*first, *_sides(document.sides[:2]), "", *_tables(document.metrics), ""]
-    lines += _pictures(document.metrics)
     lines += [line for metric in document.metrics for said in told_of(metric) for line in wrapped(said)]
     lines += [line for note in told_of_runs(document) for line in wrapped(note)]
     lines += wrapped(method_of(document))
@@ -302,15 +260,6 @@ def _tables(metrics: Sequence[GateMetric]) -> Iterator[str]:
     for _, name, cells in rows:
         boots = cells["boots"].replace(" ", "")
         yield f"{name}{cells['of medians']:>9}{cells['95 % interval']:>21}{cells['p']:>8}{boots:>8}"
-
-
-def _pictures(metrics: Sequence[GateMetric]) -> list[str]:
-    """A picture of each interval, with a legend; nothing if there is no interval."""
-    drawn = [(metric.name, picture(metric)) for metric in metrics]
-    if not any(cells for _, cells in drawn):
-        return []
-    rows = [f"{name[:_NAME]:{_NAME}}  {cells}" for name, cells in drawn if cells]
-    return [f"{'':{_NAME}}  {_scale()}", *rows, *wrapped(_LEGEND), ""]
 
 
 def _shown(shown: Sequence[UnjudgedMetric]) -> Iterator[str]:

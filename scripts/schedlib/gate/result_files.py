@@ -7,7 +7,7 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -26,7 +26,7 @@ from schedlib.formats.run_file import BY_FILE_TIME, BY_START, NOT_RECORDED, Dire
 from schedlib.gate.boots import Key
 from schedlib.gate.gate_options import UNSAID_UNIT, ReadingOptions, Unit
 from schedlib.gate.rules import Gate, GateHead, GateRule, gate_of
-from schedlib.gate.tool_formats import FOREIGN_FORMATS, ForeignFormat, ForeignRun, ResultFile, mmtests_size
+from schedlib.gate.tool_formats import FOREIGN_FORMATS, ForeignFormat, ForeignRun, ResultFile
 from schedlib.progress import printable
 from schedlib.runs.tools import Unreadable
 
@@ -190,10 +190,7 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
         cut = file.json is None and file.text.lstrip().startswith(("{", "["))
         return _Unread("failed", "it is no whole JSON document") if cut else unknown
     try:
-        # mmtests runs a benchmark with several sizes, each of them in a log of its own.
-        size = mmtests_size(str(path.absolute()))
-        told = [replace(each, tool=each.tool + size) for each in kind.read(file)]
-        return _Found(name, content, when, kind, told)
+        return _Found(name, content, when, kind, kind.read(file))
     except _UNREADABLE as error:
         return _Unread("failed", f"it looks like {kind.name}, but: {in_words(error)[:200]}")
 

@@ -347,14 +347,6 @@ _LKP_DIRECTIONS: dict[str, Direction] = {
 }
 """The statistics of lkp-tests that are judged, by their names there. Of all others nothing says what is better."""
 
-_MMTESTS = re.compile(r"/iter-\d+/[^/]+/logs/[A-Za-z]+-(\d+)(?:-_-\d+)?(?:\.log)?$")
-
-
-def mmtests_size(path: str) -> str:
-    """The number of threads or groups in the name of a log of mmtests, with a dash; nothing for another file."""
-    found = _MMTESTS.search(path)
-    return f"-{found[1]}" if found else ""
-
 
 # avg.json and stddev.json, which lkp-tests writes one level higher, have the same form. They are no runs.
 def _is_stats(file: ResultFile) -> bool:

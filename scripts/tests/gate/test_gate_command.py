@@ -15,7 +15,6 @@ from by_schema import validate
 from one_verb import importable, parsed, said_without_libraries
 from schedlib.errors import SchedlineError
 from schedlib.gate import gate_verb
-from schedlib.gate.boots import read_side
 from schedlib.gate.rules import load_gate
 
 
@@ -90,15 +89,6 @@ def test_boots_that_are_far_from_all_others(
     assert ("candidate-0-0, candidate-0-1" in said) == (seconds == 2)
     campaign.boots(noise(3), noise(4), first=10_000)
     assert main(campaign.words()) == (0 if seconds < 2 else 3)
-
-
-@pytest.mark.parametrize("minority", [4, 6])
-def test_a_minority_of_bad_boots_never_passes(campaign: Campaign, minority: int) -> None:
-    campaign.boots(
-        noise(1), [10 * value if place % 5 < minority // 2 else value for place, value in enumerate(noise(2))]
-    )
-    campaign.boots(noise(3), noise(4), first=10_000)
-    assert main(campaign.words()) == 3
 
 
 def test_no_pass_above_the_budget(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,11 +184,6 @@ def test_too_few_boots_says_how_many(campaign: Campaign, capsys: pytest.CaptureF
     assert "3 more of the base and 4 more of the candidate; the first look is at 10 of each" in said
 
 
-def test_many_runs_of_one_boot_are_one_boot(campaign: Campaign) -> None:
-    campaign.boots([10_000.0], [20_000.0], runs=50)
-    assert main(campaign.words()) == 3
-
-
 def test_boots_in_blocks_are_inconclusive(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
     campaign.boots(noise(1), noise(2, factor=1.5), order="blocks")
     assert main(campaign.words()) == 3
@@ -270,28 +255,12 @@ def test_zero_in_the_base_has_no_percentage(campaign: Campaign, capsys: pytest.C
     assert "the same value" in printed(capsys)
 
 
-def test_zero_in_the_candidate(campaign: Campaign) -> None:
-    campaign.boots(noise(1), [0.0] * 10)
-    assert "nothing takes no time" in refused(campaign)
-
-
-def test_zero_of_a_count_in_the_candidate(campaign: Campaign) -> None:
-    campaign.unit = "retries"
-    campaign.boots(noise(1), [0.0] * 10)
-    assert main(campaign.words()) == 0
-
-
 @pytest.mark.parametrize("side", ["base", "candidate"])
 def test_empty_set(campaign: Campaign, side: str) -> None:
     campaign.boots(noise(1), noise(2))
     for path in (campaign.place / side).iterdir():
         path.unlink()
     assert "holds no run" in refused(campaign)
-
-
-def test_no_directory(campaign: Campaign) -> None:
-    with pytest.raises(SchedlineError, match="base is no directory"):
-        read_side(campaign.base, "base")
 
 
 def test_one_metric_has_one_unit(campaign: Campaign) -> None:
@@ -380,13 +349,6 @@ def test_absent_with_a_reason_is_inconclusive(campaign: Campaign) -> None:
     assert main(campaign.words()) == 3
 
 
-def test_a_run_that_came_to_nothing_is_an_error(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
-    campaign.boots(noise(1), noise(2))
-    campaign.save(campaign.candidate, run("candidate", "y", 900, [], status="ERROR", reason="killed by signal 11"))
-    assert main(campaign.words()) == 2
-    assert "killed by signal 11" in printed(capsys)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -470,11 +432,6 @@ def test_the_page_needs_more_libraries_than_the_verdict(campaign: Campaign) -> N
         assert arguments.libraries(arguments.read(arguments)) == files
     report, page = "schedlib.gate.gate_report", "schedlib.gate.gate_page"
     assert importable(report, page, without=["numpy", "matplotlib", "jinja2"]) == (report,)
-
-
-def test_five_thousand_runs_of_twenty_boots(campaign: Campaign) -> None:
-    campaign.boots(noise(1), noise(2), runs=250)
-    assert main(campaign.words()) == 0
 
 
 def test_unreadable_file(campaign: Campaign) -> None:

@@ -23,7 +23,7 @@ from schedlib.formats import document
 from schedlib.formats.document import Refused
 from schedlib.formats.gate_document import GateDocument, GateMetric
 from schedlib.gate.gate_page import interval, page
-from schedlib.gate.gate_report import banner, picture, text, two_estimates, words_of, worse_by
+from schedlib.gate.gate_report import banner, text, two_estimates, words_of, worse_by
 from schedlib.verdict import Verdict
 
 
@@ -150,47 +150,8 @@ def test_two_estimates_that_differ_are_explained(one: GateMetric) -> None:
 
 # ---- the picture ----
 
+
 #        -20          0            20          40
-PLACES = "0         1         2         3         "
-
-
-@pytest.mark.parametrize(
-    ("change", "low", "high", "drawn"),
-    [
-        (20.0, 15.0, 25.0, "             |  B      (--*--)"),
-        (2.0, -5.0, 8.0, "          (--|*-B-)       D"),
-        (-10.0, -15.0, -5.0, "   (--*---)  |  B         D"),
-        (30.0, 10.0, 90.0, "             |  B   (-----D-----*------>"),
-        (-15.0, -70.0, -10.0, "<--*--)      |  B         D"),
-        (90.0, 50.0, 95.0, "             |  B         D            >"),
-        (-50.0, -90.0, -40.0, "<            |  B         D"),
-        (20.0, None, None, "<------------|--B---------*------------>"),
-    ],
-)
-def test_picture_of_an_interval(
-    one: GateMetric, change: float, low: float | None, high: float | None, drawn: str
-) -> None:
-    row = replace(one, change=change, low=low, high=high)
-    assert picture(row) == drawn
-    assert len(picture(row)) <= len(PLACES)
-    negative = (-each if each is not None else None for each in (change, high, low))
-    mirrored = dict(zip(("change", "low", "high"), negative, strict=True))
-    assert picture(replace(row, direction="higher", **mirrored)) == drawn  # worse is right, whatever is better
-    if change != 20.0:
-        assert picture(replace(row, direction="higher")) != drawn
-
-
-def test_no_picture_without_an_interval(told: GateDocument) -> None:
-    drawn = {metric.name: bool(picture(metric)) for metric in told.metrics}
-    assert drawn == {
-        "timer.p99": True,
-        "timer.missed": True,
-        "groups.frames_per_s": True,
-        "mask.bits": False,
-        "pairs_per_s": False,
-    }
-
-
 def test_picture_in_the_page_says_what_it_shows(told: GateDocument) -> None:
     assert (
         "rt_wakeup timer.p99: the change against budget and detect: 28.9 % worse; 95 % interval of the change "

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from schedlib.errors import SchedlineError
-from schedlib.formats.run_file import NOT_RECORDED, Run
+from schedlib.formats.run_file import NOT_RECORDED
 from schedlib.gate.gate_options import ReadingOptions
 from schedlib.gate.result_files import Imported, imported, judged
 from schedlib.gate.tool_formats import FOREIGN_FORMATS
@@ -251,38 +251,6 @@ def test_several_outputs_in_a_file_are_several_runs(tmp_path: Path) -> None:
         assert len({run.fingerprint["boot_id"] for _, run in found.runs}) == boots
 
 
-def mmtests_log(place: Path, iteration: int, size: int, file: str = "schbench-{}.log") -> None:
-    logs = place / f"iter-{iteration}/schbench/logs"
-    logs.mkdir(parents=True, exist_ok=True)
-    (logs / file.format(size)).write_bytes((RECORDED / f"schbench/2025-09-28-mmtests-{size}.txt").read_bytes())
-    os.utime(logs / file.format(size), (iteration + 1, iteration + 1))
-
-
-@pytest.mark.parametrize("file", ["schbench-{}.log", "schbench-{}", "benchlog-{}-_-2"])
-def test_sizes_of_mmtests_are_kept_apart(file: str, tmp_path: Path) -> None:
-    for iteration in (0, 1):
-        for size in (1, 64):
-            mmtests_log(tmp_path, iteration, size, file)
-    for unit in ("run", "boot"):
-        found = imported(tmp_path, ReadingOptions(unit))
-        assert [run.row for _, run in found.runs] == ["schbench-1", "schbench-64"] * 2
-        values = {(run.row, run.value("wakeup.p99")) for _, run in found.runs}
-        assert values == {("schbench-1", 11), ("schbench-64", 9)}
-        assert {tool for tool, _ in judged([found])} == {"schbench-1", "schbench-64"}
-    # A directory further down is still one of mmtests.
-    found = imported(tmp_path / "iter-0/schbench/logs", ReadingOptions("run"))
-    assert {run.row for _, run in found.runs} == {"schbench-1", "schbench-64"}
-
-
-def test_a_number_in_another_name_is_no_size(tmp_path: Path) -> None:
-    content = (RECORDED / "schbench/2025-09-28-mmtests-1.txt").read_bytes()
-    for name in ("logs/schbench-1.log", "iter-0/logs/schbench-1.log", "iter-0/schbench/logs/schbench-1.log.old"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(content)
-        os.utime(tmp_path / name, (len(name), len(name)))
-    assert {run.row for _, run in imported(tmp_path, ReadingOptions("run")).runs} == {"schbench"}
-
-
 def test_only_stats_of_lkp_are_runs(tmp_path: Path) -> None:
     """avg.json and stddev.json, one level higher, have the same form; the values of matrix.json are lists."""
     content = (RECORDED / "lkp/2026-01-30.json").read_text()
@@ -465,9 +433,16 @@ def test_csv_with_runs_and_boots(tmp_path: Path) -> None:
     assert "--unit run says that all files are of one boot" in said
 
 
-def test_everything_that_was_read_is_a_valid_run(tmp_path: Path) -> None:
-    found = read(tmp_path / "runs", "a.json", (RECORDED / "cyclictest/2.60.json").read_bytes())
-    assert all(isinstance(run, Run) and run.status == "DONE" for _, run in found.runs)
+def test_the_documentation_lists_the_formats() -> None:
+    section = (PROJECT / "docs/gate.md").read_text().partition("## Runs that you already have")[2].partition("\n## ")[0]
+    rows = [
+        [word.strip().strip("`") for word in line.split("|")[1:-1]]
+        for line in section.splitlines()
+        if line[:3] == "| `" and line.count("|") == 4
+    ]
+    judged_names = [" or ".join(", ".join(each) for each in kind.judged) for kind in FOREIGN_FORMATS]
+    told = [[row[0], row[1], row[2].replace("`", "")] for row in rows]
+    assert told == [[each.name, each.make, names] for each, names in zip(FOREIGN_FORMATS, judged_names, strict=True)]
 
 
 # ---- variants of outputs that are not recorded: made by hand from the sources and documents of the tools ----

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from campaigns import Campaign, main, noise, run
+from campaigns import Campaign, main
 from msgspec.structs import replace
 from report_campaigns import EVIL, compared, rich
 
@@ -113,44 +113,13 @@ def test_page_says_everything(campaign: Campaign) -> None:
     ):
         assert part in said
     drawn = seen.drawn()
-    assert len(drawn) == 3 * 3
-    assert sum("placebo: 10 boots, from" in each and "base: 10 boots, from" in each for each in drawn) == 2 * 3
+    assert len(drawn) == 2 * 3
+    assert sum("placebo: 10 boots, from" in each and "base: 10 boots, from" in each for each in drawn) == 3
     assert sum("95 % interval of the change +" in each for each in drawn) == 1  # of the FAIL; two others are not shown
     assert sum("95 % interval of the change" in each for each in drawn) == 3
     assert said.count("placebo: not shown") >= 2 and "placebo: nothing" not in said
     assert "1 metrics that are not judged" in said and "timer.p50" in said
     assert not re.search(r"\b(nan|inf)\b", "".join(str(attributes) for _, attributes in seen.tags), re.I)
-
-
-def test_same_comparison_same_page(campaign: Campaign) -> None:
-    assert page(compared(campaign)) == page(compared(campaign))
-
-
-def test_without_placebo(tmp_path: Path) -> None:
-    found = replace(compared(rich(tmp_path, placebo=False), placebo=False), command="schedline gate a b")
-    said = stands_alone(page(found)).text
-    assert "placebo" not in said
-
-
-def test_a_a_campaign_with_a_failed_run(tmp_path: Path) -> None:
-    campaign = Campaign(tmp_path)
-    campaign.boots(noise(1), noise(2))
-    for place in campaign.candidate.iterdir():
-        place.write_text(place.read_text().replace("7.3.4-candidate", "7.3.4-base").replace("candidate00", "base00"))
-    broken = run("base", "base-x", 900, [], status="ERROR", reason="it was killed")
-    campaign.save(campaign.candidate, broken)
-    said = " ".join(stands_alone(page(compared(campaign, placebo=False))).text.split())
-    assert "Nothing: base and candidate are the same kernel." in said
-    assert "ERROR: 1 runs of candidate gave no result" in said and "an A/A campaign" in said
-    assert said.count("it was killed") == 3  # in the notes, in the list, and in the text
-
-
-def test_too_few_boots_are_drawn(tmp_path: Path) -> None:
-    campaign = Campaign(tmp_path)
-    campaign.boots([10_000.0], [10_000.0])
-    seen = stands_alone(page(compared(campaign, placebo=False)))
-    assert "INCONCLUSIVE" in seen.text and "9 more of the base" in seen.text
-    assert "base: 1 boot, from 10000 to 10000 ns" in " ".join(seen.drawn())
 
 
 def test_hostile_runs_are_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,15 +132,6 @@ def test_hostile_runs_are_text(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert seen.text.count("<script>alert(1)</script>\"'>&amp;</style><img src=http://evil.example/x") > 10
     assert "$\\frac{<b>" in seen.text and any("$\\frac{<b>" in each for each in seen.drawn())
     assert not set(capsys.readouterr().out) & set(EVIL[-12:]) & {"\u0085", "\x9b", "\u202e", "\u2066"}
-
-
-def test_text_is_the_gates(campaign: Campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(campaign.words()) == 1
-    gate = capsys.readouterr().out
-    out = tmp_path / "page.html"
-    assert main(campaign.words("--html", str(out))) == 1
-    assert capsys.readouterr().out == gate.replace("verdict: ", f"page: {out}\nverdict: ")
-    assert max(map(len, gate.splitlines())) <= 72
 
 
 def test_commands_are_for_a_shell(tmp_path: Path) -> None:
@@ -194,26 +154,10 @@ def test_commands_are_for_a_shell(tmp_path: Path) -> None:
 def test_any_values_can_be_drawn(values: list[float]) -> None:
     kernels: tuple[GateKernel, ...] = ("base", "candidate")
     boots = [BootValue(kernel, "x", place, value) for place, value in enumerate(values) for kernel in kernels]
-    for draw in (gate_page.ecdf, gate_page.by_boot):
-        drawing = draw("\x00<t>", "$x_", boots)
-        assert not re.search(r"\b(nan|inf)\b", svg_of(drawing), re.I)
-        assert "$x_" in svg_of(drawing) and drawing.about.startswith("\x00<t>: base: ")
+    drawing = gate_page.by_boot("\x00<t>", "$x_", boots)
+    assert not re.search(r"\b(nan|inf)\b", svg_of(drawing), re.I)
+    assert "$x_" in svg_of(drawing) and drawing.about.startswith("\x00<t>: base: ")
 
 
 def svg_of(drawing: gate_page.Drawing) -> str:
     return b64decode(drawing.svg).decode()
-
-
-@pytest.mark.parametrize("colour", gate_page.COLOURS.values())
-def test_lines_can_be_seen_on_white(colour: str) -> None:
-    """The contrast of WCAG 2.2."""
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    assert 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05) >= 3
-
-
-def test_ticks_are_round() -> None:
-    boots = [BootValue("base", "x", place, 9_137.3 + 41.7 * place) for place in range(10)]
-    told = re.findall(r">([\d,.]+)</text>", svg_of(gate_page.by_boot("t", "ns", boots)))
-    ticks = [float(each.replace(",", "")) for each in told if "," in each]
-    assert ticks and all(tick % 50 == 0 for tick in ticks)
