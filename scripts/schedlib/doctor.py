@@ -89,8 +89,6 @@ stress-ng | stress-ng | run | loads the scheduler
 perf | linux-perf | run record | benchmarks wake-ups, and counts and samples where the hardware can
 drgn | python3-drgn | record | reads where a running kernel has its objects
 tbench | dbench | run | wakes tasks over the loopback
-LAVA's schema | lava-common | fleet | checks job definitions | \
-usr/lib/python3/dist-packages/lava_common/schemas/__init__.py
 lavacli | lavacli | fleet | submits jobs to LAVA
 lava-run | lava-dispatcher | lava | runs a job of LAVA without a server
 perl | perl | test | runs checkpatch.pl

@@ -18,7 +18,7 @@ from schedlib.cache import cache_dir, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.fleet.campaign import NO_TOOL, FleetJob, FleetJobs, campaign_id, fleet_suite, jobs_file
 from schedlib.fleet.fleet_options import FleetJobsOptions
-from schedlib.fleet.job_definition import Artefact, FleetDevice, definition, read_device, refuse_invalid, yaml_text
+from schedlib.fleet.job_definition import Artefact, FleetDevice, definition, read_device, yaml_text
 from schedlib.formats import document
 from schedlib.gate.boot_order import GatePlan, blocks, version_in
 from schedlib.gate.gate_options import PLAN_FILE
@@ -78,7 +78,6 @@ def write_jobs(wanted: FleetJobsOptions) -> Verdict:
             made = definition(device, campaign, job, archive, files, seconds=seconds, tags=tags)
             texts[job.name] = yaml_text(made, comment)
             jobs.append(job)
-    unchecked = refuse_invalid(texts)
     for name, text in texts.items():
         write_atomic(directory / "jobs" / f"{name}.yaml", text)
     made_jobs = FleetJobs(
@@ -96,7 +95,6 @@ def write_jobs(wanted: FleetJobsOptions) -> Verdict:
     print(f"in each boot: {', '.join(each.name for each in todo[1:])}; {seconds / 60:.0f} min at most")
     for name in left_out:
         print(f"left out: {name}: {NO_TOOL}")
-    print(unchecked or "LAVA's own schema accepts each of them")
     here = shlex.quote(str(directory))
     if wanted.url:
         say(f"copy {here}/artefacts to {wanted.url}")

@@ -37,8 +37,7 @@ def _add_jobs(verbs: Verbs) -> None:
         Each file has its checksum in the jobs. Nothing is submitted; the output says the command of lavacli.
 
         The boots of a block run on one device, one after another. Each machine has an order of its own, drawn from the
-        plan's seed. A job's time limits follow from its boots and runs. Each job is checked by LAVA's own schema, if
-        the package lava-common is there.
+        plan's seed. A job's time limits follow from its boots and runs. LAVA checks each job when it is submitted.
 
         --kernels names an image for each kernel of the plan, or a package of `schedline kernels --package tar`.""",
         examples=[

@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A job definition of LAVA, for a kind of device of configs/fleet/: the boots of a block, one after another.
-
-It is checked by LAVA itself: by the Python module lava_common of Debian's package lava-common.
-"""
+"""A job definition of LAVA, for a kind of device of configs/fleet/: the boots of a block, one after another."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -18,12 +13,10 @@ import msgspec
 import yaml
 from msgspec import UNSET, Meta, UnsetType
 
-from schedlib.errors import SchedlineError
 from schedlib.fleet.campaign import FleetJob
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Positive, Strict, Word, Wrong
 from schedlib.kernel.targets import TARGETS, Target
-from schedlib.process import run
 from schedlib.runs.guest_runs import COLLECTION
 
 READY = "schedline: ready"
@@ -37,22 +30,6 @@ _END = r"(reboot: (Restarting system|Power down|machine restart)|end Kernel pani
 line, because LAVA logs a line only when it is whole."""
 
 _ARCHS = {target.arch: target for target in TARGETS.values() if target.emulator}
-
-_PACKAGE = "lava-common"
-_PYTHON = Path("/usr/bin/python3")
-"""Debian's: the package is for it alone."""
-
-_PROGRAM = """\
-import json, sys, yaml
-from lava_common.schemas import validate
-wrong = {}
-for name, text in json.load(sys.stdin).items():
-    try:
-        validate(yaml.safe_load(text), strict=True)
-    except Exception as error:
-        wrong[name] = f"{type(error).__name__}: {error}"
-print(json.dumps(wrong))
-"""
 
 _Seconds = Annotated[int, Meta(ge=1, le=86_400)]
 
@@ -219,27 +196,3 @@ def yaml_text(value: Mapping[str, Any], comment: Sequence[str] = ()) -> str:
     """A job definition as YAML, in the order of its entries."""
     said = "".join(f"# {line}\n" for line in comment)
     return said + yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, width=1 << 20)
-
-
-@cache
-def has_schema() -> bool:
-    return _PYTHON.exists() and run([_PYTHON, "-I", "-c", "import lava_common.schemas"]).returncode == 0
-
-
-def schema_errors(texts: Mapping[str, str]) -> dict[str, str]:
-    """What LAVA's schema says against each of some job definitions; only those that it refuses."""
-    done = run([_PYTHON, "-I", "-c", _PROGRAM], stdin=json.dumps(dict(texts)).encode())
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise SchedlineError(f"LAVA's schema cannot be asked: {''.join(said)}", f"apt-get install {_PACKAGE}")
-    found: dict[str, str] = json.loads(done.stdout)
-    return found
-
-
-def refuse_invalid(texts: Mapping[str, str]) -> str:
-    """Check job definitions; returns why that was not possible, or an empty text."""
-    if not has_schema():
-        return f"not checked by LAVA's own schema: this machine lacks its package {_PACKAGE} (schedline doctor fleet)"
-    for name, said in schema_errors(texts).items():
-        raise SchedlineError(f"LAVA's schema refuses {name}: {said}", "correct the file of the device")
-    return ""

@@ -169,12 +169,17 @@ def _uneven(kind: str, limit: float, amounts: Sequence[Sequence[float]], names: 
     return ""
 
 
+def campaign_of(directories: tuple[Path, Path]) -> Path | None:
+    """The directory of the campaign to which both kernels' runs belong, if it has a plan."""
+    return next((each.parent.parent for each in directories if (each.parent.parent / PLAN_FILE).is_file()), None)
+
+
 def losses(directories: tuple[Path, Path], sides: Sequence[Side]) -> tuple[str, Verdict] | None:
     """What the boots that gave no runs say, PASS for nothing; None for directories of which no plan tells the boots.
 
     The attempts are those of the campaign, or the boots for which `schedline run` wrote a plan.
     """
-    plan = next((each.parent.parent for each in directories if (each.parent.parent / PLAN_FILE).is_file()), None)
+    plan = campaign_of(directories)
     if not plan and not any(path for each in directories for path in each.glob(f"*/{PLAN}")):
         return None
     ended = _attempts_of(plan, directories) if plan else list(map(_begun_boots, directories, sides))

@@ -115,12 +115,13 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     failed = list(filter(None, map(comparable.no_results, (base, candidate))))
     notes += [f"ERROR: {said}" for said in failed]
     rows = judging.judge(gate, base, candidate, incomplete=bool(options.incomplete))
-    lost = None if read else comparable.losses((options.base, options.candidate), sides)
+    both = options.base, options.candidate
+    lost = None if read else comparable.losses(both, sides)
     if lost and lost[0]:
         notes.append(lost[0] if lost[1] is Verdict.PASS else f"{lost[1].name}: {lost[0]}")
     if options.incomplete:
         notes.append(f"incomplete, as you say: {printable(options.incomplete)}")
-    elif not lost and not read and (fewer := comparable.fewer_boots(base, candidate)):
+    elif not read and not comparable.campaign_of(both) and (fewer := comparable.fewer_boots(base, candidate)):
         rows = [_inconclusive(row, fewer) if row.verdict is Verdict.PASS else row for row in rows]
         notes.append(fewer)
     notes += _of_the_boots(gate, rows, [base, candidate])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Jobs of LAVA: accepted by its own schema, with checksums and with time limits that follow from the work."""
+"""Jobs of LAVA: with checksums and with time limits that follow from the work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import yaml
 
 from conftest import read_words
 from schedlib.errors import SchedlineError
-from schedlib.fleet import fleet_jobs, fleet_verb, job_definition
+from schedlib.fleet import fleet_jobs, fleet_verb
 from schedlib.fleet.campaign import FleetJob
 from schedlib.fleet.job_definition import FleetDevice, definition, read_device, yaml_text
 from schedlib.main import main
@@ -25,28 +25,12 @@ from schedlib.paths import CONFIGS
 
 DEVICES = sorted((CONFIGS / "fleet").glob("*.toml"))
 FILE = {"url": "https://files.example.org/x", "sha256sum": "0" * 64}
-needs_lava = pytest.mark.skipif(not job_definition.has_schema(), reason="Debian's package lava-common is not installed")
 
 
 def made(device: FleetDevice, boots: int = 4, seconds: float = 600) -> dict[str, Any]:
     job = FleetJob(f"{device.name}.0001.1", ("base",) * boots)
     files = {"base": dict.fromkeys(("kernel", "modules", "dtb"), FILE)}
     return definition(device, "0123456789ab", job, FILE, files, seconds=seconds, tags=["board-1"])
-
-
-@pytest.mark.tools
-@needs_lava
-@pytest.mark.parametrize("path", DEVICES, ids=lambda path: path.stem)
-def test_the_schema_of_lava_accepts_each_device(path: Path) -> None:
-    good = made(read_device(path))
-    method = {**good, "actions": [{"boot": {"method": "magic"}}]}
-    texts = {"good": yaml_text(good), "key": yaml_text({**good, "tagz": []}), "method": yaml_text(method)}
-    assert sorted(job_definition.schema_errors(texts)) == ["key", "method"]
-
-
-def test_without_lava_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_definition, "has_schema", lambda: False)
-    assert "lacks its package lava-common" in job_definition.refuse_invalid({"x": "y"})
 
 
 @pytest.mark.parametrize("path", DEVICES, ids=lambda path: path.stem)

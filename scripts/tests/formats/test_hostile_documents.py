@@ -98,12 +98,6 @@ def test_a_data_file(text: str, said: str, tmp_path: Path) -> None:
         assert said in str(refused.value) and "Python" not in str(refused.value)
 
 
-def test_a_data_file_that_is_not_utf8(tmp_path: Path) -> None:
-    (tmp_path / "x.toml").write_bytes(b"\xff = 1")
-    with pytest.raises(SchedlineError, match="it is not UTF-8 text"):
-        read_toml(tmp_path / "x.toml", Contract)
-
-
 @pytest.mark.parametrize(
     "line",
     [

@@ -67,6 +67,6 @@ def test_what_is_read_has_to_be_there(name: str) -> None:
 def test_the_schema_of_runs_refuses_what_it_can_see() -> None:
     checks = validator("run-1")
     checks.validate(json.loads(TEXT))
-    for kind in ("no unit", "direction", "name of a path", "no metrics", "DONE with a reason", "no machine", "process"):
+    for kind in ("no unit", "direction", "name of a path", "no metrics", "DONE with a reason", "no machine"):
         with pytest.raises(ValidationError):
             checks.validate(json.loads(DAMAGED[kind][0]))

@@ -354,13 +354,10 @@ def test_absent_with_a_reason_is_inconclusive(campaign: Campaign) -> None:
     [
         ("budget = 3\n", "", "gates.toml:5: metric rt_wakeup timer.p99 has no budget"),
         ("budget = 3", "budget = -1", "gates.toml:10: metric.budget is '-1'\n  next: write a number >= 0"),
-        ("budget = 3", "budget = nan", "gates.toml:10: metric.budget is 'nan'"),
-        ("budget = 3", 'budget = "3"', "gates.toml:10: metric.budget is '3'\n  next: write a number"),
         ("detect = 25", "detect = 1", "no less than the budget"),
         ("timer.p99", "timer.max", "coin toss"),
         ("timer.p99", "max_latency", "coin toss"),
         ('"rank"', '"median"', "gates.toml:9: metric.method is 'median'\n  next: did you mean mean?"),
-        ('direction = "lower"\n', "", "gates.toml:5: metric lacks direction"),
         ('"lower"', '"neither"', "nothing can become worse"),
         ('"lower"', '"higher"', "is better"),
         ('"rank"', '"rate"', "does not fit"),
@@ -370,8 +367,6 @@ def test_absent_with_a_reason_is_inconclusive(campaign: Campaign) -> None:
         ("looks = [10, 20]", "looks = [2]", "gates.toml:3: gate.looks"),
         ("looks = [10, 20]", "looks = [20, 10]", "do not ascend"),
         ("looks = [10, 20]", "lokos = [10]", "gates.toml:3: gate.lokos is unknown\n  next: did you mean looks?"),
-        ("[[metric]]", "[[metrics]]", "gates.toml:5: metrics is unknown\n  next: did you mean metric?"),
-        ("[gate]", "[gate", "no TOML"),
         (GATES[GATES.index("[[metric]]") :], "", "pass everything"),
         (
             "looks = [10, 20]",
