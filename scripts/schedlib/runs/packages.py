@@ -208,25 +208,17 @@ def _native_arch() -> str:
 
 
 def boot_lines(built: Sequence[PackagedKernel], out: Path) -> list[str]:
-    """How to boot each kernel once, so that the next boot or a power cycle after a hang boots the old kernel."""
+    """How to install the kernels, and to have them booted."""
     lines = ["install:"]
     for file in (out / name for kernel in built for name in kernel.files):
         if file.suffix == ".deb":
             lines.append(f"    apt-get install {file.absolute()}")
         else:
             lines.append(f"    tar -C / -xf {file}   # then depmod and an initramfs")
-    lines.append("boot once; the reboot after that starts the current default kernel again:")
-    if shutil.which("bootctl") and Path("/boot/loader").is_dir():
-        once = "bootctl set-oneshot '*{release}*.conf' && systemctl reboot"
-    elif grub := next((name for name in ("grub-reboot", "grub2-reboot") if shutil.which(name)), None):
-        once = f"{grub} '<the menu entry of {{release}}>' && systemctl reboot   # with GRUB_DEFAULT=saved"
-    else:
-        once = "kexec -l /boot/vmlinuz-{release} --initrd=/boot/initrd.img-{release} --reuse-cmdline && systemctl kexec"
-    lines += [f"    {once.format(release=kernel.release)}" for kernel in built]
     named = ",".join(f"{kernel.role}={kernel.release}" for kernel in built)
     return [
         *lines,
-        "have all boots made in an order drawn by lot, with the runs of each boot:",
+        "have all boots made in an order drawn by lot, each kernel once, with the runs of each boot:",
         f"    schedline gate plan --kernels {named} --out campaign",
     ]
 

@@ -136,12 +136,11 @@ def test_placebo_of_another_size_is_none(other: KernelSize | None) -> None:
         packages.refuse_other_sizes(candidate, {"rq": KernelSize(3456, 64)} | ({"root_domain": other} if other else {}))
 
 
-def test_boot_falls_back() -> None:
+def test_the_next_commands_are_told() -> None:
     kernel = PackagedKernel("base", "7.3.4-schedline-base", "0" * 40, "x", ("linux.deb",), {})
     said = "\n".join(boot_lines([kernel], Path()))
     assert f"--kernels {kernel.role}={kernel.release} --out campaign" in said
     assert f"apt-get install {Path('linux.deb').absolute()}" in said and "7.3.4-schedline-base" in said
-    assert any(word in said for word in ("kexec", "grub", "set-oneshot"))
 
 
 @pytest.mark.parametrize(

@@ -58,19 +58,6 @@ def test_lava_reads_verdicts_and_figures(play: Place) -> None:
     ]
 
 
-def test_a_seed_gives_its_order(play: Place) -> None:
-    # The plan is written before a tool is missed.
-    (play.tools / "hackbench").unlink()
-    (play.tools / "pi_stress").unlink()
-    for name in ("a", "b"):
-        assert play.run("--runs", "10", "--seed", "5", "--out", str(play.directory / name)).returncode == 2
-    first, second = (
-        json.loads(next((play.directory / name).glob("*/plan")).read_text())["order"] for name in ("a", "b")
-    )
-    assert first == second
-    assert sorted(first[:2]) == [["bench", 1], ["inversions", 1]]
-
-
 def test_nothing_is_run_twice(play: Place) -> None:
     assert play.run("--runs", "2").returncode == 0
     before = play.called()
@@ -145,13 +132,6 @@ def test_runs_beside_the_boots_are_refused_with_the_command_that_moves_them(play
     assert "boot 2 in " in done.stderr
 
 
-def test_suite_and_runs_are_in_the_directory(play: Place) -> None:
-    assert play.run("--runs", "2", "--only", "bench").returncode == 0
-    done = play.run(suite=False)
-    assert done.returncode == 0, done.stderr
-    assert "2 of 2 runs are done and valid" in done.stderr
-
-
 def test_success_without_work_is_no_pass(play: Place) -> None:
     play.tool("pi_stress", PI_STRESS % (0, 0))
     done = play.run("--only", "inversions")
@@ -206,25 +186,6 @@ def test_a_required_tool_that_is_missing_is_an_error_and_another_a_skip(play: Pl
     done = play.run("--out", str(play.directory / "second"))
     assert done.returncode == 2
     assert "schedline doctor" in done.stderr
-
-
-def test_nothing_that_could_be_run_is_inconclusive(play: Place) -> None:
-    (play.tools / "pi_stress").unlink()
-    done = play.run("--only", "inversions")
-    assert done.returncode == 3
-    assert "verdict: INCONCLUSIVE" in done.stdout
-
-
-def test_another_plan_is_refused(play: Place) -> None:
-    assert play.run().returncode == 0
-    for words, message in (
-        (["--runs", "2"], "was started with --runs 1, not 2"),
-        (["--only", "bench"], "has runs of the suite play"),
-        (["--seed", "1"], "was started with --seed"),
-    ):
-        done = play.run(*words)
-        assert done.returncode != 0
-        assert message in done.stderr
 
 
 @pytest.mark.parametrize(

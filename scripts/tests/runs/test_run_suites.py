@@ -46,12 +46,6 @@ def test_rows_can_be_files_and_metrics(name: str) -> None:
         assert all("{" not in word for word in row.to_argv())
 
 
-def test_quick_is_quick_and_full_is_all() -> None:
-    assert all(row.seconds <= 60 for row in load_suite("quick").rows)
-    full = {row.name for row in load_suite("full").rows}
-    assert full == {row.name for name in ("rt", "wakeup", "mails", "lkml") for row in load_suite(name).rows}
-
-
 def test_the_commands_of_the_mails_are_theirs() -> None:
     rows = {row.name: row.arguments for row in load_suite("mails").rows}
     cyclictest = list(rows["cyclictest-mail"])
@@ -59,17 +53,6 @@ def test_the_commands_of_the_mails_are_theirs() -> None:
     assert cyclictest[cyclictest.index("-D") + 1] == "60"
     assert rows["storm-mail"] == ("-m", "1", "-l", "13", "-c", "4800")
     assert {"--cyclic", "{cpus}", "--cyclic-policy", "fifo", "--minimize"} <= set(rows["stress-ng-mail"])
-
-
-def test_other_cyclictests_have_a_wide_histogram_and_no_distance() -> None:
-    for name in ("quick", "rt"):
-        row = next(row for row in load_suite(name).rows if row.tool == "cyclictest")
-        assert {"-h", "400", "-d0"} <= set(row.arguments)
-
-
-def test_what_reviewers_ask_for_is_required() -> None:
-    required = {row.tool for row in load_suite("lkml").rows if row.required}
-    assert {"schbench", "hackbench", "stress-ng"} == required
 
 
 def test_groups_are_never_none(monkeypatch: pytest.MonkeyPatch) -> None:
