@@ -89,6 +89,9 @@ def cases() -> Iterator[tuple[str, str, GateCase]]:
         for share in (0.2, 0.3):
             spoil = _some(share, 10)
             yield "bad boots", f"{share:.0%} 10 times slower; {where}", GateCase(quiet, spoil=spoil, spoil_base=dirt)
+    for share, factor, own in ((0.5, 12, 0.25), (0.4, 1.5, 0.15)):
+        case = GateCase(quiet, spoil=_some(share, factor), spoil_base=_some(own, factor))
+        yield "bad boots", f"{share:.0%} {factor:g} times slower; {own:.0%} of the base's boots are", case
     for shown in ("log-normal 5 %", "every 2nd +10 %", "every 3rd +10 %", "every 4th +10 %", "trend 3 % a boot"):
         for order in ("ABBABAAB", "ABBA", "AB", "blocks"):
             yield "order", f"{shown}, {order}", GateCase(MODELS[shown], order=order)

@@ -30,7 +30,6 @@ class Method(Enum):
     """How two sets of boots are compared."""
 
     RANK = "rank"  # Mann-Whitney over boots
-    MEAN = "mean"  # permutation of the boots' means
     RATE = "rate"  # permutation of the boots' rates: exceedances in a million samples
     EQUAL = "equal"  # one value, the same in every run
 
@@ -126,7 +125,7 @@ class GateMetric(JudgedMetric, frozen=True, kw_only=True):
         because: why it is a gating metric.
         boots: number of judged boots of base and candidate.
         change_unit: unit of change, of_medians, low, high, budget and detect.
-        base, candidate: medians of the boots; means for Method.RATE and Method.MEAN.
+        base, candidate: medians of the boots; means for Method.RATE.
         placebo: the same of the placebo; its least and its largest value if there are several for Method.EQUAL.
         change: Hodges and Lehmann's: the median of the changes between a boot of one kernel and one of the other.
         of_medians: the change from the base's median to the candidate's.

@@ -14,20 +14,19 @@ from schedlib import TOOL
 from schedlib.errors import SchedlineError
 from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.document import Document
-from schedlib.formats.gate_document import GatesUsed, JudgedMetric, Method, finite
-from schedlib.formats.strict import Count, Moment, Number, Positive, Strict, Word
+from schedlib.formats.gate_document import GatesUsed, JudgedMetric, Method
+from schedlib.formats.strict import Count, Moment, Positive, Strict, Word
 from schedlib.gate.fleet_judging import (
     FleetGroup,
     Samples,
     groups_at,
-    machines_at,
     said_of,
     too_many_left_out,
 )
 from schedlib.gate.fleet_machines import FleetMachine, LeftOut, read_fleet
 from schedlib.gate.gate_options import GateOptions
 from schedlib.gate.gate_report import excluded, limits_of, p_of, per, signed
-from schedlib.gate.judging import of_the_rule, told
+from schedlib.gate.judging import of_the_rule
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.progress import printable
 from schedlib.verdict import Verdict, worst
@@ -46,21 +45,12 @@ class FleetModel(Strict, frozen=True):
     judged: Count
 
 
-class MachineEffect(Strict, frozen=True):
-    """A metric on one machine. worse_by: in the metric's change_unit; positive is worse."""
-
-    machine: Word
-    boots: Positive
-    worse_by: Number
-
-
 class FleetMetric(JudgedMetric, frozen=True, kw_only=True):
-    """One gating metric. machines: those that are judged; none for a metric that has to be equal."""
+    """One gating metric."""
 
     method: Method
     because: str
     groups: tuple[FleetGroup, ...]
-    machines: tuple[MachineEffect, ...]
 
 
 class FleetGateDocument(Document, frozen=True, kw_only=True):
@@ -109,9 +99,7 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
         have = [each for machine in machines for each in (machine.metrics, machine.rows) if rule.key in each]
         unit = have[0][rule.key].unit if have else ""
         groups = _equal(rule, machines, left_out) if rule.method is Method.EQUAL else found.get(rule, ())
-        effects = tuple(_effects(rule, samples[rule], look)) if look and rule in samples else ()
-        row = of_the_rule(rule, unit) | {"verdict": verdict_of(groups), "groups": groups, "machines": effects}
-        metrics.append(FleetMetric(**row))
+        metrics.append(FleetMetric(**of_the_rule(rule, unit), verdict=verdict_of(groups), groups=groups))
     models = Counter(machine.model for machine in machines if machine.model)
     there_of = Counter(machine.model for machine in there)
     base, candidate = (tuple(sorted({machine.kernels[side] for machine in there})) for side in (0, 1))
@@ -149,13 +137,6 @@ def last_look(
 
 def verdict_of(groups: Sequence[FleetGroup]) -> Verdict:
     return worst(group.verdict for group in groups)
-
-
-def _effects(rule: GateRule, machines: Sequence[FleetMachine], look: int) -> Iterator[MachineEffect]:
-    at = machines_at(rule, machines, look)
-    for machine, effect, boots in zip(machines, at.effects, at.boots, strict=True):
-        if (change := finite(told(rule, float(effect)))) is not None:
-            yield MachineEffect(machine.name, int(boots), change)
 
 
 def _equal(rule: GateRule, machines: Sequence[FleetMachine], left_out: Sequence[LeftOut]) -> tuple[FleetGroup, ...]:

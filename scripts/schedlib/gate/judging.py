@@ -204,7 +204,7 @@ def _about(rule: GateRule, sides: Sequence[Side]) -> str:
     if not fits.get(rule.method, about.kind != "exceedance"):
         raise SchedlineError(
             f'{where} is of kind {about.kind}, which method = "{rule.method.value}" does not fit',
-            "rate is for exceedances, equal for exact, rank and mean for the others",
+            "rate is for exceedances, equal for exact, rank for the others",
         )
     return "in a million" if rule.method is Method.RATE else about.unit
 

@@ -357,7 +357,7 @@ def test_absent_with_a_reason_is_inconclusive(campaign: Campaign) -> None:
         ("detect = 25", "detect = 1", "no less than the budget"),
         ("timer.p99", "timer.max", "coin toss"),
         ("timer.p99", "max_latency", "coin toss"),
-        ('"rank"', '"median"', "gates.toml:9: metric.method is 'median'\n  next: did you mean mean?"),
+        ('"rank"', '"median"', "gates.toml:9: metric.method is 'median'\n  next: known are: equal, rank, rate"),
         ('"lower"', '"neither"', "nothing can become worse"),
         ('"lower"', '"higher"', "is better"),
         ('"rank"', '"rate"', "does not fit"),

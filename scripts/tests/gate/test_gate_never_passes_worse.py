@@ -19,7 +19,7 @@ SEVERITY = {Verdict.PASS: 0, Verdict.INCONCLUSIVE: 1, Verdict.ERROR: 2, Verdict.
 BETTER: tuple[Direction, ...] = ("lower", "higher")
 BOOTS = 5
 TOOL = "tool"
-KINDS = {Method.RANK: "quantile", Method.MEAN: "rate", Method.RATE: "exceedance", Method.EQUAL: "exact"}
+KINDS = {Method.RANK: "quantile", Method.RATE: "exceedance", Method.EQUAL: "exact"}
 
 Table = list[list[int]]
 """Boots x metrics."""
