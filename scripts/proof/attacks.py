@@ -8,7 +8,6 @@ All variants of a structure are compiled at once, each under a name of its own. 
 from __future__ import annotations
 
 import re
-import struct
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,13 +29,12 @@ from schedlib.formats.contract_file import AccessClass, ClauseKind, Contract, re
 from schedlib.formats.document import write
 from schedlib.formats.mutants_document import MutantRow, MutantsDocument
 from schedlib.layout.columns import ensure_tools, pack_columns
-from schedlib.layout.compile import UNIT, Column, all_read, arch_table, compiled, layout_of
-from schedlib.layout.members import Member, Structure
+from schedlib.layout.compile import Column, all_read, arch_table
+from schedlib.layout.members import Structure, read_members
 from schedlib.layout.pack_units import Unit, pack_layout, units_of
 from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_clause
-from schedlib.layout.tables import Field, ObjectFile, Type
 from schedlib.names import pack_names
-from schedlib.progress import say, step
+from schedlib.progress import say
 from schedlib.tree.compose import TESTS_DIRECTORY, compose
 from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row, open_tree
 from schedlib.verdict import Verdict
@@ -158,66 +156,40 @@ def attacks(body: Sequence[str], contracted: frozenset[str]) -> Iterator[Attack]
 INCLUDES = '#include <linux/mmu_context.h>\n#include "../sched.h"\n'
 
 
-def unit(
-    tag: str, variants: Sequence[Attack], names: Sequence[str], includes: str = INCLUDES, attributes: str = ""
-) -> str:
-    """A C file with the variants, and the size, alignment and offsets of each.
+def unit(tag: str, variants: Sequence[Attack], includes: str = INCLUDES, attributes: str = "") -> str:
+    """A C file with the variants, each pointed to, so that a compiler describes it.
 
     Args:
-        names: the members of the original.
         attributes: what stands behind the body.
     """
     parts = [f"// SPDX-License-Identifier: GPL-2.0\n{includes}"]
     for number, attack in enumerate(variants):
         its_tag = f"{tag}__{number}"
-        listed = [*names, *([NEW] if attack.added else [])]
-        whole = f"sizeof(struct {its_tag}), __alignof__(struct {its_tag})"
-        offsets = ", ".join(f"offsetof(struct {its_tag}, {name})" for name in listed)
         parts.append(
             f"struct {its_tag} {{ {' '.join(attack.declarations)} }} {attributes};\n"
-            f"extern const unsigned int at_{its_tag}[];\n"
-            f"const unsigned int at_{its_tag}[] = {{ {whole}, {offsets} }};\n"
+            f"extern struct {its_tag} *to_{its_tag};\n"
+            f"struct {its_tag} *to_{its_tag};\n"
         )
     return "\n".join(parts)
 
 
-def read_variants(data: bytes, tag: str, variants: Sequence[Attack], base: Layout) -> Iterator[Layout]:
+def read_variants(path: Path, tag: str, variants: Sequence[Attack], base: Layout) -> Iterator[Layout]:
     """The layout with each variant in the place of the structure."""
-    source = ObjectFile(data, f"the variants of {tag}")
-    original = base.structures[tag]
-    known = {member.name: member for member in original.members}
-    names = attackable(original)
-    for number, attack in enumerate(variants):
-        words = source.bytes_of(f"at_{tag}__{number}")
-        size, align, *offsets = struct.unpack(f"{source.order}{len(words) // 4}I", words)
-        placed = dict(zip(names, offsets, strict=False))
-        members = [replace(known[name], offset=offset) for name, offset in placed.items()]
-        if attack.added:
-            bytes_ = 4 if attack.added == "atomic_t" else base.pointer
-            members.append(Member(NEW, attack.added, offsets[-1], bytes_))
-        yield with_structure(base, tag, Type(tag, size, align), members, placed)
+    found = read_members(path, [f"{tag}__{number}" for number in range(len(variants))])
+    for number in range(len(variants)):
+        named = {
+            f"{tag}{name.removeprefix(f'{tag}__{number}')}": each
+            for name, each in found.items()
+            if name.partition(".")[0] == f"{tag}__{number}"
+        }
+        its = {name: replace(each, type=structs.replace(each.type, name=name)) for name, each in named.items()}
+        yield with_structure(base, tag, its)
 
 
-def attackable(structure: Structure) -> tuple[str, ...]:
-    """The members of which the offset can be asked, in order."""
-    return tuple(dict.fromkeys(member.name for member in structure.members))
-
-
-def with_structure(base: Layout, tag: str, kind: Type, members: Sequence[Member], placed: Mapping[str, int]) -> Layout:
+def with_structure(base: Layout, tag: str, its: Mapping[str, Structure]) -> Layout:
     """A layout in which one structure is another."""
-    old = {member.name: member.offset for member in base.structures[tag].members}
-    fields: dict[tuple[str, str], Field] = dict(base.fields)
-    for (owner, path), field in base.fields.items():
-        root = path.split(".")[0].removesuffix("[0]")
-        if owner == tag and root in placed:
-            fields[owner, path] = structs.replace(field, offset=field.offset + placed[root] - old[root])
-    ordered = tuple(sorted(members, key=lambda member: member.offset))
-    return replace(
-        base,
-        types={**base.types, tag: kind},
-        structures={**base.structures, tag: Structure(kind, ordered)},
-        fields=fields,
-    )
+    kept = {name: each for name, each in base.structures.items() if name.partition(".")[0] != tag}
+    return replace(base, structures={**kept, **its})
 
 
 def sharing(layout: Layout, tag: str, members: frozenset[str]) -> frozenset[frozenset[str]]:
@@ -281,7 +253,7 @@ class Victim:
 
     def _is_met(self, condition: str) -> bool:
         member = condition.removeprefix("has ")
-        listed = (self.contract.struct, member) in self.base.fields
+        listed = self.base.field(self.contract.struct, member) is not None
         return condition in self.base.holds or (member != condition and listed)
 
 
@@ -335,8 +307,11 @@ def attack_column(cache: Path, tree: Tree, commit: str, column: Column, change: 
         SchedlineError: no compiler, or the kernel does not build.
     """
     ensure_tools([column])
-    base = layout_of(compiled(cache, tree, commit, column), column.name)
-    [preprocessed] = all_read(cache, tree, commit, column, [UNIT.replace(".o", ".i")], _text)
+    base = pack_layout(cache, tree, commit, column, our_rules())
+    [whole] = units_of(our_rules().files)
+    [preprocessed] = all_read(
+        cache, tree, commit, column, [f"{whole.stem}.i"], _text, {f"{whole.stem}.c": whole.text(tree.src)}
+    )
     work: list[tuple[Victim, list[Attack], str]] = []
     for path in sorted(CONTRACTS.glob("*.toml")):
         contract = read_contract(path)
@@ -352,15 +327,16 @@ def attack_column(cache: Path, tree: Tree, commit: str, column: Column, change: 
     rows = []
     for victim, some, name in work:
         tag = victim.contract.struct
-        rows.append(file_row(tree.src, f"{name}.c", unit(tag, some, attackable(base.structures[tag])).encode()))
+        rows.append(file_row(tree.src, f"{name}.c", unit(tag, some).encode()))
     attacked = commit_tree(tree.src, edit_tree(tree.src, commit, rows), commit, "attacks on the contracts\n")
-    objects = all_read(cache, tree, attacked, column, [f"{name}.o" for _, _, name in work], Path.read_bytes)
-    found: list[Attacked] = []
-    with step(f"judging {sum(len(some) for _, some, _ in work)} attacks"):
-        for (victim, some, _), data in zip(work, objects, strict=True):
-            variants = read_variants(data, victim.contract.struct, some, base)
-            found += [judge_attack(our_rules(), victim, *each) for each in zip(some, variants, strict=True)]
-    return tuple(found)
+    tried = {f"{name}.o": (victim, some) for victim, some, name in work}
+
+    def judged(path: Path) -> list[Attacked]:
+        victim, some = next(each for name, each in tried.items() if path.match(name))
+        variants = read_variants(path, victim.contract.struct, some, base)
+        return [judge_attack(our_rules(), victim, *each) for each in zip(some, variants, strict=True)]
+
+    return tuple(row for rows in all_read(cache, tree, attacked, column, list(tried), judged) for row in rows)
 
 
 COLUMNS = (
@@ -477,7 +453,6 @@ def attack_packs(cache: Path, tree: Tree, commit: str, column: Column) -> tuple[
         {f"{each.stem}.c": each.text(tree.src) for each in units},
     )
     work: list[tuple[str, list[Attack], str]] = []
-    structures = dict(base.structures)
     sources: dict[str, str] = {}
     for its, text in zip(units, texts, strict=True):
         for tag in its.tags:
@@ -491,33 +466,25 @@ def attack_packs(cache: Path, tree: Tree, commit: str, column: Column) -> tuple[
                 say(f"not attacked: struct {tag}: no member was found in its declaration")
                 continue
             body = _plain(body)
-            structures[tag] = _with_offsets(base.structures[tag], body)
             tried = _tried(body, named)
             name = f"kernel/schedline_attack_{tag}"
             work.append((tag, tried, f"{name}.o"))
             includes = Unit((files[tag],), ()).text(tree.src).split("struct ", 1)[0]
-            sources[f"{name}.c"] = unit(tag, tried, attackable(structures[tag]), includes, attributes(text, tag))
-    base = replace(base, structures=structures)
-    objects = all_read(cache, tree, commit, column, [name for _, _, name in work], Path.read_bytes, sources)
-    found: list[PackAttacked] = []
-    with step(f"judging {sum(len(tried) for _, tried, _ in work)} attacks"):
-        for (tag, tried, _), data in zip(work, objects, strict=True):
-            clauses = passing_clauses(rules, tag, base)
-            seen = {name: Counter[bool]() for name in _COUNTS}
-            closed = frozenset(name for each in clauses if each.kind is ClauseKind.ALONE for name in each.members)
-            for attack, changed in zip(tried, read_variants(data, tag, tried, base), strict=True):
-                complains = any(judge_clause(each, changed).outcome is not RuleOutcome.PASS for each in clauses)
-                joins = any(NEW in pair for pair in sharing(changed, tag, closed | {NEW}))
-                seen["moved" if not attack.added else "closed" if joins else "elsewhere"][complains] += 1
-            counts = {name: (each[True], each.total()) for name, each in seen.items()}
-            found.append(PackAttacked(tag, files[tag], len({each.rule for each in clauses}), counts))
-    return tuple(found)
+            sources[f"{name}.c"] = unit(tag, tried, includes, attributes(text, tag))
 
+    def judged(path: Path) -> PackAttacked:
+        tag, tried, _ = next(each for each in work if path.match(each[2]))
+        clauses = passing_clauses(rules, tag, base)
+        seen = {name: Counter[bool]() for name in _COUNTS}
+        closed = frozenset(name for each in clauses if each.kind is ClauseKind.ALONE for name in each.members)
+        for attack, changed in zip(tried, read_variants(path, tag, tried, base), strict=True):
+            complains = any(judge_clause(each, changed).outcome is not RuleOutcome.PASS for each in clauses)
+            joins = any(NEW in pair for pair in sharing(changed, tag, closed | {NEW}))
+            seen["moved" if not attack.added else "closed" if joins else "elsewhere"][complains] += 1
+        counts = {name: (each[True], each.total()) for name, each in seen.items()}
+        return PackAttacked(tag, files[tag], len({each.rule for each in clauses}), counts)
 
-def _with_offsets(structure: Structure, body: Sequence[str]) -> Structure:
-    """A structure with the members whose offset a compiler tells: bit fields and unnamed structures have none."""
-    known = {name for each in body if not re.fullmatch(r"struct \w+;", each) for name in names_in(each)}
-    return replace(structure, members=tuple(each for each in structure.members if each.name in known))
+    return tuple(all_read(cache, tree, commit, column, [name for _, _, name in work], judged, sources))
 
 
 def _tried(body: Sequence[str], named: frozenset[str]) -> list[Attack]:

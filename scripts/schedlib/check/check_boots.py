@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a check boots, and the judgement of each guest: its log, and its layout rules against the kernel's object."""
+"""What a check boots, and the judgement of each guest: its log, and its layout rules against its debug information."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,8 +20,8 @@ from schedlib.guest.command_line import Programs, command_line, refuse_impossibl
 from schedlib.kernel.build import Kernel
 from schedlib.kernel.targets import SANITIZERS, Target
 from schedlib.kernel.topology import Topology, load_topology
-from schedlib.layout.compile import UNIT, layout_of
-from schedlib.layout.rule_judge import Layout, RuleOutcome, Unrecorded, judge_rule
+from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_rule
+from schedlib.layout.vmlinux import layout_of_built
 from schedlib.progress import step
 from schedlib.tree.changes import change_table
 from schedlib.tree.suites import KunitSuite
@@ -86,6 +87,7 @@ def boot_and_judge(
     # -k skips the known defect, unless its fix is expected.
     known = () if "fix-cluster-key" in plan.expected else ("-k",)
     programs = Programs(archive, known) if archive else None
+    layout = _layout_of(kernel)
     for cpus in plan.classes:
         name = f"{target.name}-{plan.topology.name if plan.topology else cpus}"
         expected = plan.tests(cpus)
@@ -96,14 +98,20 @@ def boot_and_judge(
         judgement = judge(
             log, expected, ending=run.ending, require=options.require, times=run.times, known_races=explained
         )
-        unit = kernel.build / UNIT
         problems = list(not_held(our_rules(), judgement.tests, plan.expected))
-        if unit.is_file():
-            problems += disagreements(our_rules(), layout_of(unit, unit.name), judgement.tests, plan.expected)
+        if layout:
+            problems += disagreements(our_rules(), layout, judgement.tests, plan.expected)
         if options.sanitize:
             problems += sanitizer_off(options.sanitize, log)
         boots.append(JudgedBoot(name, run, judgement.with_problems(problems)))
     return tuple(boots)
+
+
+def _layout_of(kernel: Kernel) -> Layout | None:
+    """The structures by the debug information of a kernel; None if it has none."""
+    with suppress(SchedlineError):
+        return layout_of_built(kernel.build / "vmlinux", our_rules())
+    return None
 
 
 def sanitizer_off(sanitizer: str, log: bytes) -> tuple[Problem, ...]:
@@ -145,20 +153,20 @@ _SAME = {TestOutcome.PASS: RuleOutcome.PASS, TestOutcome.FAIL: RuleOutcome.FAIL,
 def disagreements(
     rules: Rules, layout: Layout, tests: Sequence[TestResult], expected: frozenset[str]
 ) -> Iterator[Problem]:
-    """A problem for each rule on which the kernel and its object differ.
+    """A problem for each rule on which the kernel and its debug information differ.
 
-    A failure only in the kernel is no problem if the rule has a clause that the object cannot judge, because it has
-    no debug information. Nor is a pass, if the object can judge no clause at all.
+    A failure only in the kernel is no problem if the rule has a clause that debug information cannot judge, because it
+    does not record what the clause is about. Nor is a pass, if no clause can be judged from it at all.
     """
     for rule, test in _rules_tested(rules, tests):
         if test.outcome not in _SAME or test.reason.startswith(NOT_JUDGED):
             continue
         result = judge_rule(rules, rule, layout, expected)
         said = _SAME[test.outcome]
-        unseen = any(clause.unrecorded is Unrecorded.PADDING for clause in result.clauses)
+        unseen = any(clause.unrecorded for clause in result.clauses)
         judged = any(clause.outcome is not RuleOutcome.NA for clause in result.clauses)
         excused = said is RuleOutcome.FAIL or (said is RuleOutcome.PASS and not judged)
         if said is result.outcome or (unseen and excused):
             continue
-        text = f"{rule}: the kernel reports {said.value}, its object file shows {result.outcome.value}"
+        text = f"{rule}: the kernel reports {said.value}, its debug information shows {result.outcome.value}"
         yield Problem("layout-disagrees", test.line, text, Verdict.FAIL, test.name)

@@ -25,13 +25,14 @@ from schedlib.guest.command_line import accelerator
 from schedlib.kernel.build import Kernel, KernelPlan, built, composed_kernel
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import ensure_tools
-from schedlib.layout.compile import Column, arch_table, compiled, layout_of
+from schedlib.layout.compile import Column, arch_table
+from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.rule_judge import RuleOutcome, judge_rule
 from schedlib.names import words
 from schedlib.paths import COLLECTION, CONFIGS, SELFTESTS
 from schedlib.process import must
 from schedlib.tree.changes import known
-from schedlib.tree.compose import Composition, compose, refuse_conflicts, with_fields
+from schedlib.tree.compose import Composition, compose, refuse_conflicts
 from schedlib.tree.kernel_tree import Tree, apply_diff
 
 MUTANTS = CONFIGS / "mutants"
@@ -146,9 +147,7 @@ def applied(tree: Tree, mutant: Mutant, expect: frozenset[str] | None = None) ->
     expected = None if expect is None else expect | set(mutant.with_)
     composition = compose(tree, with_=mutant.with_, without=mutant.without, expect=expected)
     refuse_conflicts(composition)
-    commit = apply_diff(tree, composition.commit, mutant.diff, f"mutant {mutant.name}\n")
-    # A member that is renamed has to fail in the kernel. The unit that only we compile would not build.
-    return composition, commit and with_fields(tree, commit)
+    return composition, apply_diff(tree, composition.commit, mutant.diff, f"mutant {mutant.name}\n")
 
 
 def try_mutant(
@@ -228,7 +227,7 @@ def _broken_rules(cache: Path, tree: Tree, commit: str, mutant: Mutant, expected
     column = Column(arch_table()[str(mutant.on)], "+".join(mutant.config))
     ensure_tools([column])
     rules = our_rules()
-    layout = layout_of(compiled(cache, tree, commit, column), column.name)
+    layout = pack_layout(cache, tree, commit, column, rules)
     results = (judge_rule(rules, rule.id, layout, expected) for rule in rules.rules)
     return frozenset(result.rule for result in results if result.outcome is RuleOutcome.FAIL)
 

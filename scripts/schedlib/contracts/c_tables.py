@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""rules and a tree's source -> C: the table that the kernel's test judges, and the unit that is compiled outside."""
+"""rules and a tree's source -> C: the table that the kernel's test judges."""
 
 from __future__ import annotations
 
@@ -14,14 +14,10 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
 
 _SPDX = "/* SPDX-License-Identifier: GPL-2.0 */\n"
-_SPDX_C = "// SPDX-License-Identifier: GPL-2.0\n"
 _WIDTH = 100
 
-VERSION = 2
-"""Of the records of the unit. Raised when one changes its shape."""
-
-TABLE, FIELDS = "sched_layout_rules.h", "layout_fields.c"
-"""The names of the files."""
+TABLE = "sched_layout_rules.h"
+"""The name of the file."""
 
 _KINDS = {
     ClauseKind.ALIGNED: "BEGINS_LINE",
@@ -98,11 +94,6 @@ def _array(change: str) -> str:
 
 def _known(clause: Clause, names: Sequence[str], source: Source) -> list[str]:
     return [name for name in names if (found := source.find(clause.type, name)) and found.has_offset]
-
-
-def _room(names: Collection[str]) -> int:
-    """Bytes for any of the names and its end, in whole words."""
-    return (max(map(len, names), default=0) + 4) // 4 * 4
 
 
 def rule_table(rules: Rules, source: Source) -> str:
@@ -307,77 +298,6 @@ def _not_all(guards: Sequence[str]) -> str:
 
 def _required(rules: Rules, tag: str, name: str) -> bool:
     return any(clause.type == tag and name in clause.requires for clause in rules.clauses)
-
-
-def _members(source: Source, tag: str) -> list[str]:
-    """The members of a structure that have an offset, in order."""
-    return [name for (owner, name), found in source.members.items() if owner == tag and found.has_offset]
-
-
-def fields_unit(rules: Rules, source: Source) -> str:
-    """The file that is compiled for any architecture, and whose tables layout/tables.py reads out of the object."""
-    tags = [tag for tag in rules.types() if tag in source.structs]
-    types = [(source.structs[tag].guards, f"\tTYPE({tag}),") for tag in tags]
-    rows: list[tuple[tuple[str, ...], str]] = []
-    for tag in tags:
-        for name in _members(source, tag):
-            found = source.find(tag, name)
-            guards = found.guards if found else ()
-            rows.append((guards, f"\tMEMBER({tag}, {name}),"))
-    conditions = "".join(f'\t{{\n\t\t"{condition}", {in_c(condition)}\n\t}},\n' for condition in rules.conditions())
-    named = [name for tag in rules.types() for name in _members(source, tag)]
-    return f"""{_SPDX_C}/*
- * Where the compiler put the members of the structures that have a contract, as
- * tables for schedline. Never linked into a kernel. The tables hold characters
- * and fixed-width integers only: they can be read out of an object for any
- * architecture.
- */
-#include <linux/build_bug.h>
-#include <linux/mmu_context.h>
-
-#include "../sched.h"
-
-#define TYPE(type)\t{{ #type, sizeof(struct type), __alignof__(struct type) }}
-
-const struct {{
-	char\tname[{_room(rules.types())}];
-	u32\tsize, align;
-}} sched_layout_types[] = {{
-{_joined(types)}
-}};
-
-#define MEMBER(type, member...) \\
-	{{ #type, #member, offsetof(struct type, member), sizeof_field(struct type, member), 1, 0 }}
-
-/* A member is one, whether or not it is an array: @count is 1 and @stride 0. */
-const struct {{
-	char\ttype[{_room(rules.types())}];
-	char\tmember[{_room(named)}];
-	u32\toffset, size, count, stride;
-}} sched_layout_fields[] = {{
-{_joined(rows)}
-}};
-
-const struct {{
-	char\ttext[{_room(rules.conditions())}];
-	u32\tholds;
-}} sched_layout_conditions[] = {{
-{conditions}}};
-
-const struct {{
-	u32\tversion, type_size, nr_types, field_size, nr_fields, condition_size, nr_conditions;
-	u32\tline;
-}} sched_layout_env = {{
-	.version	= {VERSION},
-	.type_size	= sizeof(sched_layout_types[0]),
-	.nr_types	= ARRAY_SIZE(sched_layout_types),
-	.field_size	= sizeof(sched_layout_fields[0]),
-	.nr_fields	= ARRAY_SIZE(sched_layout_fields),
-	.condition_size	= sizeof(sched_layout_conditions[0]),
-	.nr_conditions	= ARRAY_SIZE(sched_layout_conditions),
-	.line		= SMP_CACHE_BYTES,
-}};
-"""
 
 
 def guarded(rows: Sequence[tuple[tuple[str, ...], str]]) -> Iterator[str]:

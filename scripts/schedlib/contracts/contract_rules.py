@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -140,7 +140,7 @@ class Rules:
 
     Attributes:
         members: all that are named: structure, names (a tree has one of them), and the changes whose rules need them.
-        files: what has to be compiled to see each structure of a pack, by its tag.
+        files: what has to be compiled to see each structure, by its tag.
         groups: the groups of members with their access classes, each with the tag of its structure.
     """
 
@@ -192,10 +192,7 @@ def our_rules() -> Rules:
     Raises:
         SchedlineError: a contract is wrong.
     """
-    found = rules_of(tuple(sorted(CONTRACTS.glob("*.toml"))))
-    for tag in found.files:
-        refuse(CONTRACTS / f"{tag}.toml", ("file",), "is for contracts of packs", "leave it out, or put it into a pack")
-    return found
+    return pack_rules((CONTRACTS.name,))
 
 
 def rules_of(paths: tuple[Path, ...]) -> Rules:
@@ -244,48 +241,39 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
     ordered = sorted(rules.values(), key=lambda rule: (order[rule.change], _number(rule.id)))
     place = {name: number for number, name in enumerate((*sources, *(rule.id for rule in ordered)))}
     clauses.sort(key=lambda clause: place[clause.rule])
-    files = {contract.struct: contract.file for _, contract in contracts if contract.file}
+    files = {contract.struct: contract.file or HEADERS[0] for _, contract in contracts}
     groups = tuple((contract.struct, group) for _, contract in contracts for group in contract.group)
     return Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(members), files, groups)
 
 
 def pack_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
-    """The rules of packs, and of contracts that somebody keeps elsewhere.
+    """The rules of packs, and of contracts that somebody keeps elsewhere. The pack `sched` is of the five changes.
 
     Raises:
         SchedlineError: a contract is wrong, is no pack's, or a directory has none.
     """
-    return rules_of(tuple(_paths(packs, directories)))
-
-
-def all_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
-    """The same, where the pack `sched` is that of the five changes: one set of rules, all compiled in one way.
-
-    Raises:
-        SchedlineError: see pack_rules().
-    """
-    ours = sorted(CONTRACTS.glob("*.toml")) if CONTRACTS.name in packs else []
-    others = [name for name in packs if name != CONTRACTS.name]
-    found = rules_of((*ours, *_paths(others, directories)))
-    return replace(found, files=dict.fromkeys(found.types(), HEADERS[0]) | dict(found.files))
-
-
-def _paths(packs: Sequence[str], directories: Sequence[Path]) -> list[Path]:
     paths: list[Path] = []
-    for directory in (*(CONTRACTS.parent / name for name in packs), *directories):
+    # The five changes come first, whatever the order.
+    names = sorted(packs, key=lambda name: name != CONTRACTS.name)
+    for directory in (*(CONTRACTS.parent / name for name in names), *directories):
         found = sorted(directory.glob("*.toml"))
         if not found:
             raise SchedlineError(
                 f"{directory} has no contracts", "schedline layout contract init STRUCT writes a first one"
             )
+        for path in found:
+            _check_file(path, read_contract(path))
         paths += found
-    for path in paths:
-        contract = read_contract(path)
-        if not contract.file:
-            refuse(path, ("file",), "is missing: it names what declares the structure", 'add file = "fs/eventpoll.c"')
-        if contract.struct != path.stem:
-            refuse(path, ("struct",), f"is {contract.struct!r}", f"name the file after it: {contract.struct}.toml")
-    return paths
+    return rules_of(tuple(paths))
+
+
+def _check_file(path: Path, contract: Contract) -> None:
+    if contract.file and path.parent == CONTRACTS:
+        refuse(path, ("file",), "is for contracts of packs", "leave it out, or put it into a pack")
+    if not contract.file and path.parent != CONTRACTS:
+        refuse(path, ("file",), "is missing: it names what declares the structure", 'add file = "fs/eventpoll.c"')
+    if contract.struct != path.stem:
+        refuse(path, ("struct",), f"is {contract.struct!r}", f"name the file after it: {contract.struct}.toml")
 
 
 def unknown_members(rules: Rules, read: Callable[[str], str | None]) -> Iterator[tuple[str, tuple[str, ...]]]:

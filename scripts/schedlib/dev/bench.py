@@ -36,7 +36,8 @@ from schedlib.kernel.kconfig import Configuration, load
 from schedlib.kernel.targets import SANITIZED, TARGETS, Target
 from schedlib.kernel.topology import flat
 from schedlib.layout.columns import ensure_tools
-from schedlib.layout.compile import UNIT, Column, chosen_archs, made
+from schedlib.layout.compile import Column, chosen_archs, made
+from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.vmlinux import RUNNING_BTF
 from schedlib.names import cpupri_variants
 from schedlib.options import TreeOptions
@@ -143,9 +144,9 @@ def _layouts(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
     for arch in chosen_archs(("x86_64", "arm64")):
         column, place = Column(arch), cache / "bench"
         ensure_tools([column])
-        made(cache, tree, commit, column, UNIT)
+        pack_layout(cache, tree, commit, column, our_rules())
         changed = _with_comment(tree, commit, f"{arch.name} {time.time_ns()}")
-        ours = _timed("one object", partial(made, cache, tree, changed, column, UNIT))
+        ours = _timed("one unit", partial(pack_layout, cache, tree, changed, column, our_rules()))
         shutil.rmtree(place, ignore_errors=True)
         whole = _timed("vmlinux of the same configuration", partial(made, place, tree, commit, column, "vmlinux"))
         rows.append(BenchRow(f"layout for {arch.name} / vmlinux", ours, whole, "0.05"))

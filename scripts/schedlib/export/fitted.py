@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from schedlib.console.expected import load_expected
-from schedlib.contracts.c_tables import FIELDS, TABLE, rule_table
+from schedlib.contracts.c_tables import TABLE, rule_table
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.paths import KUNIT
@@ -42,9 +42,6 @@ _OPTIONS = {
     )
 }
 """Options that a change adds. Without the change they are undefined."""
-
-_OURS = FIELDS.replace(".c", ".o")
-"""The object that only our own builds make; in Makefile it has a part of its own."""
 
 _PARTS = {"Makefile": "\n\n", ".kunitconfig": "\n\n", "Kconfig": "\n(?=config )"}
 """The files that grow with the suites, and what separates their parts."""
@@ -99,7 +96,7 @@ def kept_tests(
 def _grown(text: str, split: str, suites: Sequence[KunitSuite]) -> str:
     """The parts of a file that name no suite but these."""
     known = frozenset[str]().union(*(suite.words for suite in suites))
-    others = frozenset({_OURS}).union(*(suite.words for suite in suite_table().values())) - known
+    others = frozenset[str]().union(*(suite.words for suite in suite_table().values())) - known
     parts = [part for part in re.split(split, text) if others.isdisjoint(re.findall(r"[\w.]+", part))]
     return ("\n" if "(?=" in split else split).join(parts).rstrip("\n") + "\n"
 

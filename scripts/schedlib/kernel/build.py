@@ -23,7 +23,7 @@ from schedlib.kernel.targets import Target
 from schedlib.options import ChangeOptions
 from schedlib.process import clean_environment, dying_with_us, version_of
 from schedlib.progress import step
-from schedlib.tree.compose import TESTS_DIRECTORY, Composition, compose, refuse_conflicts, refuse_lost_members
+from schedlib.tree.compose import Composition, compose, refuse_conflicts, refuse_lost_members
 from schedlib.tree.kernel_tree import Tree, checked_out
 from schedlib.tree.suites import KunitSuite, left_out
 
@@ -35,7 +35,7 @@ _REPRODUCIBLE = {
 }
 """Together with -fdebug-prefix-map this makes equal sources give equal images."""
 
-_KEPT = (".config", "vmlinux", "usr/gen_init_cpio", f"{TESTS_DIRECTORY}/layout_fields.o")
+_KEPT = (".config", "vmlinux", "usr/gen_init_cpio")
 """Files of a build directory that are read after the build; those that do not exist are skipped."""
 
 

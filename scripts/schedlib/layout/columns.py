@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from pathlib import Path
 
 from schedlib import doctor
 from schedlib.cache import cache_dir
-from schedlib.kernel.kconfig import Dropped
-from schedlib.layout.compile import Column, arch_table, chosen_archs, compiled, layout_data
+from schedlib.layout.compile import Column, arch_table, chosen_archs, layout_data
 from schedlib.layout.layout_options import DEFAULT_ARCH, LayoutOperand
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.process import run
-from schedlib.progress import say
 from schedlib.tree.changes import PatchSet
 from schedlib.tree.compose import Composition, compose, refuse_conflicts
 from schedlib.tree.kernel_tree import Tree, open_tree
@@ -80,12 +77,3 @@ def composed_operand(operand: LayoutOperand) -> tuple[Tree, Composition]:
     carried = PatchSet(operand.series).default() if operand.series else ()
     without = tuple(name for name in carried if name not in operand.changes)
     return composed_tree(TreeOptions(operand.path, operand.series), ChangeOptions(operand.changes, without))
-
-
-def compiled_or_none(cache: Path, tree: Tree, commit: str, column: Column) -> Path | None:
-    """The object of a column. If this architecture has no such configuration, print why and return None."""
-    try:
-        return compiled(cache, tree, commit, column)
-    except Dropped as dropped:
-        say(f"no column {column.name}: {dropped.observed}")
-        return None

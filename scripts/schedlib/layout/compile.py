@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tree -> object -> layout: compiles the unit with the offsets for any architecture, without linking or booting.
+"""tree -> object: compiles single units for any architecture, without linking or booting.
 
 configs/layout.toml has the architectures and configurations, and the members that functions touch together.
 """
@@ -16,22 +16,15 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from schedlib.cache import lock, read_json, write_atomic, write_json
+from schedlib.cache import lock, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
-from schedlib.git import git
 from schedlib.kernel.build import compiler_version, make_as_configured
-from schedlib.kernel.kconfig import Configuration, Dropped, load
-from schedlib.layout.members import read_members
-from schedlib.layout.rule_judge import Layout, from_tables
-from schedlib.layout.tables import read_fields, read_object
+from schedlib.kernel.kconfig import Configuration, load
 from schedlib.paths import CONFIGS
 from schedlib.progress import step
-from schedlib.tree.compose import TESTS_DIRECTORY, refuse_lost_members
 from schedlib.tree.kernel_tree import Tree, checked_out
-
-UNIT = f"{TESTS_DIRECTORY}/layout_fields.o"
 
 RECORD = "schedline.units"
 """The file of a build directory that tells for which commit make ran last; see unit_build()."""
@@ -151,30 +144,6 @@ def compiler_of(arch: Arch) -> str:
     return compiler_version(arch.compiler)
 
 
-def compiled(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
-    """The object with the offsets for a commit of a tree, from the cache if possible.
-
-    Raises:
-        Dropped: this architecture cannot have the configuration.
-        SchedlineError: no compiler, the unit does not build, or the tree lacks a member that the rules of one of its
-            changes are about.
-    """
-    refuse_lost_members(tree, commit)
-    content = git(tree.src, "rev-parse", f"{commit}^{{tree}}")
-    kept = cache / "layout" / f"{key_of(content, column, compiler_of(column.arch))}.o"
-    if kept.is_file():
-        return kept
-    if known := read_json(kept.with_suffix(".json")):
-        raise Dropped(known["observed"], known["next_step"])
-    try:
-        unit = made(cache, tree, commit, column, UNIT)
-    except Dropped as dropped:
-        write_json(kept.with_suffix(".json"), {"observed": dropped.observed, "next_step": dropped.next_step})
-        raise
-    write_atomic(kept, unit)
-    return kept
-
-
 def column_directory(cache: Path, tree: Tree, column: Column) -> Path:
     """The build directory of a column."""
     return cache / "builds" / f"{tree.name}-layout-{column.arch.name}-{column.configuration().digest()}"
@@ -216,13 +185,3 @@ def all_read(
             write_atomic(build / name, text)
         make_as_configured(tree, build, column.arch.make, wanted, variables, ["KCFLAGS=-g", *units])
         return [read(build / unit) for unit in units]
-
-
-def layout_of(path: Path, name: str) -> Layout:
-    """The layout in a compiled object; with all members if it has debug information."""
-    compiled_tables = read_fields(read_object(path), str(path))
-    try:
-        structures = read_members(path)
-    except SchedlineError:
-        structures = {}
-    return from_tables(name, compiled_tables, structures)

@@ -16,10 +16,25 @@ from math import prod
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from elftools.common.exceptions import ELFError
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.dwarf.dwarfinfo import DWARFInfo
 from elftools.elf.elffile import ELFFile
+
+DAMAGE = (
+    ELFError,
+    OSError,
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    ArithmeticError,
+    MemoryError,
+)
+"""What pyelftools raises when it reads a damaged file."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +103,7 @@ def open_debug_info(path: Path) -> DebugInfo | None:
     Raises:
         OSError: it cannot be read.
         NotDebugInfo: it is neither an ELF file nor BTF.
-        tables.DAMAGE: it is damaged.
+        one of DAMAGE: it is damaged.
     """
     with path.open("rb") as file:
         head = file.read(4)

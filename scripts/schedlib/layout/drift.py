@@ -17,7 +17,7 @@ from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Moment, Positive, Strict, Word
 from schedlib.layout.headroom import free_bytes
 from schedlib.layout.layout_diff import moved_members
-from schedlib.layout.members import resolve
+from schedlib.layout.members import Field, resolve
 from schedlib.layout.reads import place
 from schedlib.layout.rule_judge import (
     ClauseResult,
@@ -32,7 +32,6 @@ from schedlib.layout.rule_judge import (
     presence_of,
     wanted_line,
 )
-from schedlib.layout.tables import Field
 from schedlib.tree.source import Presence
 from schedlib.verdict import Verdict
 

@@ -17,7 +17,7 @@ import msgspec
 
 from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir, read_json, write_json
-from schedlib.contracts.contract_rules import CONTRACTS, Rules, all_rules
+from schedlib.contracts.contract_rules import CONTRACTS, Rules, pack_rules
 from schedlib.contracts.struct_source import HEADERS
 from schedlib.formats import document
 from schedlib.git import git, try_git
@@ -95,7 +95,7 @@ def compare_all(options: DriftOptions) -> Verdict:
     """
     started = datetime.now(UTC)
     doctor.require(["layout"])
-    rules = all_rules(options.pack or (CONTRACTS.name, *pack_names()), options.contracts)
+    rules = pack_rules(options.pack or (CONTRACTS.name, *pack_names()), options.contracts)
     cache = cache_dir()
     kernels = [_opened(cache, operand, rules) for operand in options.kernels]
     archs = _archs(options, kernels)

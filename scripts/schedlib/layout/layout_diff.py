@@ -7,6 +7,7 @@ The picture has one row for each cache line, members as cells, access groups in 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -18,9 +19,10 @@ from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Moment, Strict, Word
 from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, picture
 from schedlib.layout.columns import columns_for, composed_operand, ensure_tools
-from schedlib.layout.compile import Column, compiled, layout_of
+from schedlib.layout.compile import Column
 from schedlib.layout.headroom import free_bytes
 from schedlib.layout.layout_options import LayoutDiffOptions, LayoutOperand
+from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.reads import groups, lines_touched
 from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_rule
 from schedlib.layout.vmlinux import layout_of_built
@@ -77,13 +79,12 @@ def _operand(operand: LayoutOperand, column: Column, rules: Rules) -> Layout:
     path = operand.path
     if path is None and operand.series is None:
         return layout_of_built(None, rules)
-    if path and path.suffix == ".o" and path.is_file():
-        return layout_of(path, operand.text)
     if path and not path.is_dir():
         return layout_of_built(path, rules)
     tree, composition = composed_operand(operand)
     ensure_tools([column])
-    return layout_of(compiled(cache_dir(), tree, composition.commit, column), f"{operand.text}, {column.name}")
+    layout = pack_layout(cache_dir(), tree, composition.commit, column, rules)
+    return replace(layout, name=f"{operand.text}, {column.name}")
 
 
 def diff_layouts(options: LayoutDiffOptions) -> Verdict:
@@ -195,17 +196,9 @@ def _colour(tag: str, name: str) -> str:
 
 
 def lines_to_draw(tag: str, layouts: Sequence[Layout]) -> list[int]:
-    """Lines on which, in any of the layouts, a member begins that a rule or a group names."""
-    wanted: set[int] = set()
-    names = {member for group in groups() if group.type == tag for member in group.members}
-    for layout in layouts:
-        names |= {name.split(".")[0] for kind, name in layout.fields if kind == tag}
-    for layout in layouts:
-        structure = layout.structures.get(tag)
-        for member in structure.members if structure else ():
-            if member.name in names:
-                wanted.add(layout.line_of(member.offset))
-    return sorted(wanted)
+    """Lines on which a member begins in any of the layouts."""
+    there = ((layout, layout.structures[tag]) for layout in layouts if tag in layout.structures)
+    return sorted({layout.line_of(member.offset) for layout, structure in there for member in structure.members})
 
 
 def _drawn_cells(tag: str, line: int, layout: Layout, moved: Collection[str] | None) -> Iterator[Cell]:

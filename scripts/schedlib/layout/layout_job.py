@@ -21,8 +21,9 @@ from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pa
 from schedlib.layout.compile import Column, compiler_of
 from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.matrix import JudgedColumn, judge_column
-from schedlib.layout.pack_units import column_layout
+from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.vmlinux import RUNNING_BTF, kernel_of, layout_of_kernel, running_kernel
+from schedlib.tree.compose import refuse_lost_members
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
 
@@ -72,7 +73,9 @@ def _of_tree(options: LayoutOptions, rules: Rules) -> _Judged:
     wanted = (pack_columns if options.of_packs else columns_for)(options.columns.arch, options.columns.config)
     ensure_tools(wanted)
     tree, composition = composed_tree(options.tree, options.changes, expect=options.expect, base=options.base)
-    if options.of_packs:
+    if not options.of_packs:
+        refuse_lost_members(tree, composition.commit)
+    else:
         read = partial(tree.read, commit=composition.commit)
         refuse_unknown_members(pack_rules((), options.contracts), read)
         for text in matrix.left_out(rules, unknown_members(rules, read)):
@@ -94,7 +97,7 @@ def judged_columns(
     judged: list[JudgedColumn] = []
     for column in columns:
         try:
-            layout = column_layout(cache, tree, commit, column, rules)
+            layout = pack_layout(cache, tree, commit, column, rules)
         except Dropped as dropped:
             judged.append(JudgedColumn(column.name, None, absent=dropped.observed))
             continue

@@ -44,7 +44,7 @@ class LayoutOperand:
 
     Attributes:
         text: as the user wrote it.
-        path: a tree, a vmlinux or an object.
+        path: a tree or a vmlinux.
         series: or a series, with the carried changes in `changes` and no others. With neither: the running kernel.
     """
 
@@ -115,7 +115,7 @@ def find_rule(text: str, ids: Sequence[str]) -> str:
 
 
 def layout_operand(text: str) -> LayoutOperand:
-    """An argparse type: a series, with or without changes; a tree, a vmlinux, an object; the running kernel."""
+    """An argparse type: a series, with or without changes; a tree, a vmlinux; the running kernel."""
     if text == "running":
         return LayoutOperand(text)
     series, *changes = text.split("+")
@@ -256,7 +256,7 @@ class EmitOptions:
     changes: ChangeOptions = field(default_factory=ChangeOptions)
 
 
-_OPERAND = "a series (7.3, or with a change 7.3+rd-lines), a tree, a vmlinux, an object layout_fields.o, or running"
+_OPERAND = "a series (7.3, or with a change 7.3+rd-lines), a tree, a vmlinux, BTF, or running"
 
 
 @dataclass(frozen=True)

@@ -195,9 +195,4 @@ def _in_order(options: DriftOptions) -> DriftOptions:
     for place, kernel in enumerate(kernels):
         if kernel in kernels[:place]:
             raise SchedlineError(f"{kernel.text} is named twice", "name each kernel once, the oldest first")
-        if kernel.path and kernel.path.suffix == ".o":
-            raise SchedlineError(
-                f"{kernel.text} is an object; contracts of all subsystems need a whole kernel",
-                "give a series, a tree, a vmlinux or BTF",
-            )
     return options

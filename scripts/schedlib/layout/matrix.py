@@ -99,7 +99,7 @@ def key(rules: Rules) -> Iterator[str]:
     for name in rules.changes():
         short = (rule.id.rpartition(".")[2] for rule in rules.rules if rule.change == name)
         yield f"{' '.join(short)}: {name}, {changes[name].title}"
-    example = rules.rules[0].id if rules.files else "Q1"
+    example = "Q1" if rules.changes() else rules.rules[0].id
     yield f"what a rule keeps, and why: schedline layout explain {example}"
 
 
@@ -254,8 +254,9 @@ def _column(column: JudgedColumn) -> dict[str, object]:
             {"id": result.rule, "outcome": result.outcome.value, "reason": result.reason} for result in column.results
         ],
         "fields": [
-            {"type": field.type, "member": field.member, "offset": field.offset, "size": field.size}
-            for field in layout.fields.values()
+            {"type": tag, "member": member.name, "offset": member.offset, "size": member.size}
+            for tag, structure in layout.structures.items()
+            for member in structure.members
         ]
         if layout
         else [],

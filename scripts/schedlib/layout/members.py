@@ -11,11 +11,35 @@ from typing import Any
 
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
-from schedlib.layout.debug_info import DebugInfo, Kind, NotDebugInfo, RawMember, open_debug_info
-from schedlib.layout.tables import DAMAGE, Field, Type
+from schedlib.formats.strict import Count, Strict, Word
+from schedlib.layout.debug_info import DAMAGE, DebugInfo, Kind, NotDebugInfo, RawMember, open_debug_info
 
 _FUNCTION = "function pointer"
 _QUALIFIERS = ("const", "volatile", "tag")
+
+
+class Type(Strict, frozen=True):
+    """A structure: size and alignment in bytes; None where it is not known."""
+
+    name: Word
+    size: Count
+    align: Count | None
+
+
+class Field(Strict, frozen=True):
+    """A member by its path: offset, size and stride in bytes."""
+
+    type: Word
+    member: Word
+    offset: Count
+    size: Count
+    count: Count
+    stride: Count
+
+    @property
+    def last(self) -> int:
+        """Offset of the last byte of the first element."""
+        return self.offset + max(self.size, 1) - 1
 
 
 @dataclass(frozen=True)
@@ -31,12 +55,12 @@ class Member:
         align: in bytes, if an attribute of the member or of its type demands it; else 1.
     """
 
-    name: str
+    name: Word
     type: str
-    offset: int
-    size: int
-    count: int = 1
-    align: int = 1
+    offset: Count
+    size: Count
+    count: Count = 1
+    align: Count = 1
 
     @property
     def last(self) -> int:
@@ -54,9 +78,9 @@ class Unnamed:
         names: its members.
     """
 
-    offset: int
-    size: int
-    align: int
+    offset: Count
+    size: Count
+    align: Count
     names: tuple[str, ...]
 
 
@@ -231,8 +255,7 @@ def _inside(tag: str, member: Member) -> str:
 def resolve(structures: Mapping[str, Structure], tag: str, path: str) -> Field | None:
     """Find a member by its path, such as `cpupri.pri_to_cpu[0].mask`; None if it does not exist.
 
-    `a[0].b` stands for b in every element of a, as in struct sched_layout_field, which cannot describe an array of
-    arrays.
+    `a[0].b` stands for b in every element of a, so a path through an array of arrays is none.
     """
     root, base, count, stride = tag, 0, 1, 0
     names = path.split(".")

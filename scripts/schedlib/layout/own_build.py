@@ -25,7 +25,7 @@ from schedlib.kernel.kconfig import parse_config
 from schedlib.layout.layout_options import ColumnOptions, LayoutOptions
 from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, units_for
 from schedlib.layout.patch_coverage import Texts
-from schedlib.layout.rule_judge import Layout, from_members
+from schedlib.layout.rule_judge import Layout
 from schedlib.layout.type_slice import reaches
 from schedlib.layout.unit_build import UnitBuild, command_of, lay_out, opaque_headers
 from schedlib.options import ChangeOptions
@@ -190,14 +190,13 @@ class Versions:
             seen = list(pool.map(lambda row: self._both(*row), units))
         line = max(each.line for pair in seen for each in pair)
         before, after = (
-            from_members(
+            Layout(
                 str(self.own.build),
-                rules,
-                {tag: its for pair in seen for tag, its in pair[side].structures.items()},
                 line,
+                "",
                 frozenset[str]().union(*(pair[side].holds for pair in seen)),
                 frozenset(),
-                "",
+                {tag: its for pair in seen for tag, its in pair[side].structures.items()},
             )
             for side in (0, 1)
         )

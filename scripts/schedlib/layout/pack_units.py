@@ -22,9 +22,9 @@ from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import DoesNotBuild
 from schedlib.git import git
 from schedlib.kernel.kconfig import Dropped
-from schedlib.layout.compile import Column, all_read, compiled, compiler_of, key_of, layout_of
+from schedlib.layout.compile import Column, all_read, compiler_of, key_of
 from schedlib.layout.members import Structure, read_members
-from schedlib.layout.rule_judge import Layout, from_members
+from schedlib.layout.rule_judge import Layout
 from schedlib.layout.type_slice import type_slice
 from schedlib.layout.unit_build import UnitBuild, adds_header, differing, is_reached, only_code, unit_build
 from schedlib.progress import say
@@ -74,11 +74,16 @@ class Unit:
         includes = [f"#include {_included(file, src)}" for file in self.files]
         # A .c file has to come first: it may define what changes the meaning of a header.
         rows = [*includes, *rows] if first.endswith(".c") else [*rows, *includes]
-        rows += [f"struct {FACTS} {{", "\tchar line[SMP_CACHE_BYTES];"]
-        rows += [f"\tchar holds_{at}[1 + !!({in_c(condition)})];" for at, condition in enumerate(self.conditions)]
-        rows += [f"\tstruct {tag} *to_{tag};" for tag in self.tags]
-        rows += [f"}} {FACTS};", *(f"// {tag}.{path}" for tag, path in self.paths)]
-        return "\n".join([*rows, ""])
+        asked = [f"// {tag}.{path}" for tag, path in self.paths]
+        return "\n".join([*rows, facts(self.tags, self.conditions), *asked, ""])
+
+
+def facts(tags: Sequence[str], conditions: Sequence[str]) -> str:
+    """The end of a unit: what tells the line size and which conditions hold, and points to structures."""
+    rows = [f"struct {FACTS} {{", "\tchar line[SMP_CACHE_BYTES];"]
+    rows += [f"\tchar holds_{at}[1 + !!({in_c(condition)})];" for at, condition in enumerate(conditions)]
+    rows += [f"\tstruct {tag} *to_{tag};" for tag in tags]
+    return "\n".join([*rows, f"}} {FACTS};"])
 
 
 def _included(file: str, src: Path) -> str:
@@ -174,14 +179,7 @@ def pack_layout(
         raise DoesNotBuild(
             f"no structure can be read from {tree.origin}:\n    {(left_out or [''])[0]}", "see the error"
         )
-    return from_members(column.name, rules, seen.structures, seen.line, seen.holds, frozenset(), "")
-
-
-def column_layout(cache: Path, tree: Tree, commit: str, column: Column, rules: Rules) -> Layout:
-    """The structures of rules, of packs or of the five changes, as a commit has them; see pack_layout()."""
-    if rules.files:
-        return pack_layout(cache, tree, commit, column, rules)
-    return layout_of(compiled(cache, tree, commit, column), column.name)
+    return Layout(column.name, seen.line, "", seen.holds, frozenset(), seen.structures)
 
 
 def pack_layouts(

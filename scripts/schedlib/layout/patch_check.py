@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from schedlib import TOOL
-from schedlib.contracts.contract_rules import Rule, Rules, has_member
+from schedlib.contracts.contract_rules import Clause, Rule, Rules, has_member
 from schedlib.errors import SchedlineError
 from schedlib.formats.b4_checks import B4Check, CheckRemark, checks_text, with_remarks
 from schedlib.git import git, try_git
@@ -136,14 +136,13 @@ def _concerned(rules: Rules, before: Layout, after: Layout) -> Rules:
     """The rules that two layouts may not agree on: they are about a structure that differs, or whose change does."""
     if (before.line, before.holds, before.unknown) != (after.line, after.holds, after.unknown):
         return rules
-    fields = before.fields.keys() | after.fields.keys()
-    moved = {tag for tag, name in fields if before.fields.get((tag, name)) != after.fields.get((tag, name))}
-    same = {
-        tag
-        for tag, structure in after.structures.items()
-        if before.structures.get(tag) == structure and before.types.get(tag) == after.types.get(tag)
-    }
-    owners = {clause.rule for clause in rules.clauses if clause.type in moved or clause.type not in same}
+    same = {tag for tag, structure in after.structures.items() if before.structures.get(tag) == structure}
+
+    def is_moved(clause: Clause) -> bool:
+        names = (*clause.named, *clause.requires)
+        return before.fields(clause.type, names) != after.fields(clause.type, names)
+
+    owners = {clause.rule for clause in rules.clauses if clause.type not in same or is_moved(clause)}
     return replace(rules, rules=tuple(rule for rule in rules.rules if owners & {rule.id, rule.change}))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 
 from schedlib.cache import cache_dir
-from schedlib.contracts.contract_rules import CONTRACTS, Rules, all_rules, pack_rules
+from schedlib.contracts.contract_rules import CONTRACTS, Rules, pack_rules
 from schedlib.errors import DoesNotBuild
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.compile import Column
@@ -54,7 +54,7 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
     Raises:
         SchedlineError: the patch does not belong to the tree, or the tree or the machine does not allow it.
     """
-    rules, packs = all_rules((CONTRACTS.name,)), pack_rules(pack_names(), options.contracts)
+    rules, packs = pack_rules((CONTRACTS.name,)), pack_rules(pack_names(), options.contracts)
     own = chosen_build(options)
     with only_on_a_terminal():
         judged = _in_own_build(own, options, patch, rules, packs) if own else _in_ours(options, patch, rules, packs)

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from schedlib.layout.members import Field
 from schedlib.layout.rule_judge import ClauseResult, Layout, concerned, member_holds
-from schedlib.layout.tables import Field
 
 
 def concerned_lines(result: ClauseResult, layout: Layout) -> list[int]:
@@ -24,27 +24,19 @@ def draw_line(tag: str, line: int, layout: Layout, marked: frozenset[str]) -> It
     """One line of a structure: offset, size and name of each member and hole."""
     pos, end = line * layout.line, min((line + 1) * layout.line, layout.types[tag].size)
     yield f"--- cacheline {line} boundary ({pos} bytes) ---"
-    complete = tag in layout.structures
-    for offset, size, name in _cells(tag, layout):
-        if offset + max(size, 1) <= line * layout.line or offset >= end:
+    for member in layout.structures[tag].members:
+        if member.last < line * layout.line or member.offset >= end:
             continue
-        if offset > pos:
-            yield _gap(pos, offset, complete)
-        yield f"{'>' if name in marked else ' '} {offset:7} {size:7}  {name}"
-        pos = max(pos, offset + size)
+        if member.offset > pos:
+            yield _hole(pos, member.offset)
+        yield f"{'>' if member.name in marked else ' '} {member.offset:7} {member.size:7}  {member.name}"
+        pos = max(pos, member.offset + member.size)
     if pos < end:
-        yield _gap(pos, end, complete)
+        yield _hole(pos, end)
 
 
-def _gap(start: int, end: int, complete: bool) -> str:
-    return f"  {start:7} {end - start:7}  {'(hole)' if complete else '(hole or not listed)'}"
-
-
-def _cells(tag: str, layout: Layout) -> list[tuple[int, int, str]]:
-    if tag in layout.structures:
-        return [(member.offset, member.size, member.name) for member in layout.structures[tag].members]
-    listed = (field for field in layout.fields.values() if field.type == tag and "." not in field.member)
-    return sorted((field.offset, field.size, field.member) for field in listed)
+def _hole(start: int, end: int) -> str:
+    return f"  {start:7} {end - start:7}  (hole)"
 
 
 def member_line(field: Field, layout: Layout) -> str:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from schedlib import TOOL
 from schedlib.cache import cache_dir, write_atomic
-from schedlib.contracts.contract_rules import CONTRACTS, Rules, all_rules, our_rules, pack_rules
+from schedlib.contracts.contract_rules import CONTRACTS, Rules, our_rules, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.contract_file import AccessClass
@@ -19,7 +19,7 @@ from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pa
 from schedlib.layout.emit import emit
 from schedlib.layout.headroom import guarded_lines
 from schedlib.layout.layout_options import EmitOptions, ExplainOptions, HeadroomOptions, RulesOptions
-from schedlib.layout.pack_units import column_layout
+from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.picture import draw_clause
 from schedlib.layout.reads import group_drift, groups
 from schedlib.layout.rule_judge import Layout, describe, judge_rule, presence_of
@@ -111,12 +111,12 @@ def emit_asserts(options: EmitOptions) -> Verdict:
 
 def _layouts(options: ExplainOptions | HeadroomOptions, rules: Rules) -> Iterator[tuple[Tree, str, Layout]]:
     """Tree, composed commit and layout of each column asked for, with the structures that the rules are about."""
-    columns = (pack_columns if rules.files else columns_for)(options.columns.arch, options.columns.config)
+    columns = (columns_for if rules.changes() else pack_columns)(options.columns.arch, options.columns.config)
     ensure_tools(columns)
     tree, composition = composed_tree(options.tree, options.changes)
     for column in columns:
         try:
-            layout = column_layout(cache_dir(), tree, composition.commit, column, rules)
+            layout = pack_layout(cache_dir(), tree, composition.commit, column, rules)
         except Dropped as dropped:
             say(f"no column {column.name}: {dropped.observed}")
             continue
@@ -168,7 +168,7 @@ def rules_text(directory: str) -> str:
     Raises:
         SchedlineError: there is no contract of a structure from there.
     """
-    rules = all_rules((CONTRACTS.name, *pack_names()))
+    rules = pack_rules((CONTRACTS.name, *pack_names()))
     change_of = {rule.id: change_table()[rule.change] for rule in rules.rules if rule.change}
     # What the rules of a change are about is declared where the change is recognised.
     listed = [clause for clause in reversed(rules.clauses) if clause.rule in change_of]

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from schedlib.layout.compile import Group, layout_data
-from schedlib.layout.members import Member, resolve
+from schedlib.layout.members import Field, Member, resolve
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.tables import Field
 
 _NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.S)
 _FUNCTION = re.compile(r"^([a-z_][^;{}]*?)\n\{\n(.*?)^\}", re.M | re.S)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 
 from schedlib.contracts.conditions import in_words
 from schedlib.contracts.contract_rules import (
@@ -17,11 +18,9 @@ from schedlib.contracts.contract_rules import (
     WORDS,
     Clause,
     Rules,
-    our_rules,
 )
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
-from schedlib.layout.members import Member, Structure, resolve
-from schedlib.layout.tables import Compiled, Field, Type
+from schedlib.layout.members import Field, Member, Structure, Type, resolve
 from schedlib.tree.source import Presence, presence
 
 
@@ -35,9 +34,7 @@ class Layout:
         assumed: why the line size or a condition is assumed and not known; empty when all is known.
         holds: the conditions that are true.
         unknown: the conditions of which nothing is known; the others are false.
-        types: by tag.
-        fields: by tag and path.
-        structures: with all their members, by tag; empty without debug information.
+        structures: with all their members, by tag.
     """
 
     name: str
@@ -45,9 +42,26 @@ class Layout:
     assumed: str
     holds: frozenset[str]
     unknown: frozenset[str]
-    types: Mapping[str, Type]
-    fields: Mapping[tuple[str, str], Field]
     structures: Mapping[str, Structure]
+
+    @cached_property
+    def types(self) -> Mapping[str, Type]:
+        """Sizes and alignments of the structures, by tag."""
+        return {tag: structure.type for tag, structure in self.structures.items()}
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, str], Field | None]:
+        return {}
+
+    def field(self, tag: str, path: str) -> Field | None:
+        """A member of a structure by its path; None if it does not exist."""
+        if (tag, path) not in self._known:
+            self._known[tag, path] = resolve(self.structures, tag, path)
+        return self._known[tag, path]
+
+    def fields(self, tag: str, paths: Sequence[str]) -> tuple[Field, ...]:
+        """Those of some members that exist."""
+        return tuple(found for path in paths if (found := self.field(tag, path)))
 
     def line_of(self, offset: int) -> int:
         """The line on which a byte lies."""
@@ -67,36 +81,6 @@ class Layout:
         return -(-size // self.line)
 
 
-def from_tables(name: str, compiled: Compiled, structures: Mapping[str, Structure]) -> Layout:
-    """The layout that a compiler chose, from the tables that it filled and the debug information beside them."""
-    types = {row.name: row for row in compiled.types}
-    fields = {(row.type, row.member): row for row in compiled.fields}
-    known = {tag: structure for tag, structure in structures.items() if tag in types}
-    holds = frozenset(condition for condition, value in compiled.holds.items() if value)
-    unknown = frozenset(our_rules().conditions()) - set(compiled.holds)
-    return Layout(name, compiled.line, "", holds, unknown, types, fields, known)
-
-
-def from_members(
-    name: str,
-    rules: Rules,
-    structures: Mapping[str, Structure],
-    line: int,
-    holds: frozenset[str],
-    unknown: frozenset[str],
-    assumed: str,
-) -> Layout:
-    """The layout of a kernel that somebody else built, from its debug information."""
-    types = {tag: structure.type for tag, structure in structures.items()}
-    fields: dict[tuple[str, str], Field] = {}
-    for clause in rules.clauses:
-        for path in clause.named + clause.requires:
-            found = resolve(structures, clause.type, path)
-            if found:
-                fields[clause.type, path] = found
-    return Layout(name, line, assumed, holds, unknown, types, fields, structures)
-
-
 class RuleOutcome(Enum):
     """What became of a clause or a rule."""
 
@@ -108,7 +92,6 @@ class RuleOutcome(Enum):
 class Unrecorded(Enum):
     """What a clause is about and the source of a layout does not record."""
 
-    PADDING = "needs debug information that tells where the padding is"
     ALIGNMENT = "the alignment of a type is not recorded there"
     CONDITION = "not known without its configuration"
 
@@ -182,10 +165,7 @@ def judge_clause(clause: Clause, layout: Layout) -> ClauseResult:
             return ClauseResult(clause, RuleOutcome.NA, fields, others, reason.value, reason)
         return ClauseResult(clause, RuleOutcome.NA, fields, others, reason, unrecorded)
 
-    fields, others = (
-        tuple(filter(None, (layout.fields.get((clause.type, name)) for name in names)))
-        for names in (clause.members, clause.others)
-    )
+    fields, others = (layout.fields(clause.type, names) for names in (clause.members, clause.others))
     for condition in sorted(clause.needs - layout.holds):
         if condition in layout.unknown:
             unknown = Unrecorded.CONDITION
@@ -195,14 +175,12 @@ def judge_clause(clause: Clause, layout: Layout) -> ClauseResult:
     if kind is None:
         return na(f"no struct {clause.type} in this configuration")
     for name in clause.requires:
-        if (clause.type, name) not in layout.fields:
+        if layout.field(clause.type, name) is None:
             return na(f"no {clause.type}.{name} in this configuration")
     if clause.kind not in ABOUT_TYPE and not fields:
         return na(f"no {clause.type}.{' '.join(clause.members)} in this configuration")
     if (clause.kind in COMPARED and not others) or len(fields) < clause.least:
         return na("nothing to compare with in this configuration")
-    if clause.kind in UNLISTED and clause.type not in layout.structures:
-        return na(Unrecorded.PADDING)
     result = ClauseResult(clause, RuleOutcome.PASS, fields, others)
     holds = _holds(result, kind, layout)
     if holds is None:
@@ -234,9 +212,7 @@ def _own_end(member: Field, kind: Type, layout: Layout) -> int:
     """The end of the bytes that are a member's own: with the padding behind one that begins a line."""
     if member.offset % layout.line:
         return member.offset + member.size
-    known = layout.structures.get(kind.name)
-    listed = (field for field in layout.fields.values() if field.type == kind.name)
-    starts = [each.offset for each in (known.members if known else listed)]
+    starts = [each.offset for each in layout.structures[kind.name].members]
     end = min((layout.line_of(member.last) + 1) * layout.line, kind.size)
     return min([end, *(start for start in starts if start >= member.offset + member.size)])
 
@@ -258,7 +234,7 @@ def shared_members(
     layout: Layout, tag: str, members: Sequence[str], others: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """Those of some members that share a line with others, and those others."""
-    one, other = ([field for name in names if (field := layout.fields.get((tag, name)))] for names in (members, others))
+    one, other = layout.fields(tag, members), layout.fields(tag, others)
     return (
         [each.member for each in one if any(share_line(each, field, layout) for field in other)],
         [each.member for each in other if any(share_line(each, field, layout) for field in one)],

@@ -22,14 +22,13 @@ from schedlib.git import git, try_git
 from schedlib.layout.columns import composed_tree, ensure_tools, pack_columns
 from schedlib.layout.layout_diff import draw_struct
 from schedlib.layout.layout_options import ColumnOptions, ContractCheckOptions, InitOptions, LayoutOptions
-from schedlib.layout.members import Structure, resolve
+from schedlib.layout.members import Field, Structure, resolve
 from schedlib.layout.own_build import OURS, OwnBuild, chosen_build, patched
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.patch_check import Steps, steps
 from schedlib.layout.patch_text import git_revisions
 from schedlib.layout.picture import draw_line
 from schedlib.layout.rule_judge import Layout, share_line
-from schedlib.layout.tables import Field
 from schedlib.layout.vmlinux import layout_of_built
 from schedlib.progress import say, table
 from schedlib.tree.kernel_tree import Tree

@@ -19,9 +19,9 @@ from schedlib.contracts.conditions import Facts, is_met
 from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import SchedlineError
 from schedlib.kernel.kconfig import parse_config
+from schedlib.layout.debug_info import DAMAGE
 from schedlib.layout.members import Structure, read_members
-from schedlib.layout.rule_judge import Layout, from_members
-from schedlib.layout.tables import DAMAGE
+from schedlib.layout.rule_judge import Layout
 
 RUNNING_BTF = Path("/sys/kernel/btf/vmlinux")
 
@@ -146,7 +146,7 @@ def layout_of_kernel(path: Path, kernel: KnownKernel, rules: Rules) -> Layout:
     structures = read_members(path, tags, ((tag, name) for tag, names, _ in rules.members for name in names))
     line, assumed = _line(kernel)
     holds, unknown = _conditions(kernel, rules, structures, line)
-    return from_members(kernel.name, rules, structures, line, holds, unknown, assumed)
+    return Layout(kernel.name, line, assumed, holds, unknown, structures)
 
 
 def _line(kernel: KnownKernel) -> tuple[int, str]:

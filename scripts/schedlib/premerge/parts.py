@@ -28,20 +28,18 @@ from schedlib.formats.c2c_document import read_result
 from schedlib.guest.command_line import accelerator
 from schedlib.kernel.build import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose
-from schedlib.layout.columns import columns_for, compiled_or_none, pack_columns
-from schedlib.layout.compile import layout_of
-from schedlib.layout.pack_units import pack_layouts
-from schedlib.layout.patch_check import Finding, Steps, findings, lost_members
+from schedlib.layout.columns import columns_for, pack_columns
+from schedlib.layout.patch_check import Finding, Steps, lost_members
 from schedlib.layout.patch_coverage import changed_lines, changed_texts, not_compiled
 from schedlib.layout.patch_job import Looks, compiled_layouts
 from schedlib.layout.patch_text import touches_layout
-from schedlib.layout.tables import read_fields, read_object
+from schedlib.layout.rule_judge import Layout
 from schedlib.names import pack_names
 from schedlib.paths import CONFIGS
 from schedlib.premerge.premerge_options import TRAFFIC
-from schedlib.premerge.record import Pair, kept_layout, read_guests, write_guests, write_layouts
+from schedlib.premerge.record import read_guests, write_guests, write_layouts
 from schedlib.premerge.series import PatchSeries, touched
-from schedlib.tree.compose import compose
+from schedlib.tree.compose import compose, refuse_lost_members
 from schedlib.tree.kernel_tree import Tree, at
 from schedlib.verdict import Verdict, worst
 
@@ -89,15 +87,15 @@ def layout(
         return Part("layout", Verdict.PASS, "no header, no Kconfig and no .c file with a contract is touched")
     rules, packs = our_rules(), pack_rules(pack_names(), contracts)
     base, head = (compose(at(tree, commit), expect=expected).commit for commit in (series.base, series.head))
+    for commit in (base, head):
+        refuse_lost_members(tree, commit)
     lines: list[str] = []
     tests: list[tuple[str, Verdict | None, str]] = []
-    kept: dict[str, Pair | None] = {}
-    kept_findings: list[Finding] = []
+    kept: dict[str, tuple[Layout, Layout] | None] = {}
     looks = Looks(series.diff, partial(compiled_layouts, tree, Steps(base, head)))
 
     def judged(name: str, found: Sequence[Finding]) -> None:
         lines.extend(f"{name}: {each}" for each in found)
-        kept_findings.extend(found)
         bad = any(each.error for each in found)
         tests.append((name, Verdict.FAIL if bad else Verdict.PASS, "\n".join(map(str, found))))
 
@@ -107,51 +105,45 @@ def layout(
         lines.append(f"{name}: skipped: {lacking}")
 
     for column in columns_for(archs, ()):
-        objects = [compiled_or_none(cache, tree, commit, column) for commit in (base, head)]
-        kept[column.name] = None
-        if objects[0] is None or objects[1] is None:
+        known = len(looks.found)
+        both = looks.at(column, rules)
+        kept[column.name] = both
+        if both is None:
             skipped(column.name)
             continue
-        before, after = (layout_of(each, column.name) for each in objects if each)
-        tables = [read_fields(read_object(each), str(each)) for each in objects if each]
-        kept[column.name] = (
-            kept_layout(tables[0], before.structures),
-            kept_layout(tables[1], after.structures),
-        )
         for tag in rules.types():
-            old, new = (kind.size if (kind := each.types.get(tag)) else None for each in (before, after))
+            old, new = (kind.size if (kind := each.types.get(tag)) else None for each in both)
             lines += [f"{column.name}: struct {tag} {old} -> {new} bytes"] if old != new else []
-        judged(column.name, list(findings(rules, series.diff, before, after)))
-        looks.layouts.append((before, after))
-        looks.names.append(column.name)
+        judged(column.name, looks.found[known:])
     write_layouts(out, kept)
     is_judged = any(verdict is not None for _, verdict, _ in tests)
     for column in pack_columns(archs, ()):
-        if both := pack_layouts(cache, tree, (base, head), column, packs):
-            judged(column.name, list(findings(packs, series.diff, *both)))
-            looks.layouts.append(both)
-            looks.names.append(column.name)
+        known = len(looks.found)
+        if looks.at(column, packs):
+            judged(column.name, looks.found[known:])
         else:
             skipped(column.name)
-    if lost := list(lost_members(packs, partial(tree.read, commit=base), partial(tree.read, commit=head))):
+    lost = tuple(lost_members(packs, partial(tree.read, commit=base), partial(tree.read, commit=head)))
+    if lost:
         judged("contracts", lost)
+    known = len(looks.found)
     changed = changed_lines(changed_texts(tree, base, head))
     blind = looks.further(changed, pack_columns(archs, ())[0], rules, packs)
-    kept_findings += looks.found
-    unseen = list(not_compiled(blind, looks.names, looks.why))
-    lines += [str(each) for each in (*looks.found, *unseen)]
-    if any(each.error for each in looks.found) or unseen:
-        seen = Verdict.FAIL if any(each.error for each in looks.found) else Verdict.INCONCLUSIVE
-        tests.append(("changed lines", seen, "\n".join(map(str, (*looks.found, *unseen)))))
+    told = [*looks.found[known:], *not_compiled(blind, looks.names, looks.why)]
+    lines += map(str, told)
+    if blind or any(each.error for each in told):
+        seen = Verdict.FAIL if any(each.error for each in told) else Verdict.INCONCLUSIVE
+        tests.append(("changed lines", seen, "\n".join(map(str, told))))
     if not is_judged:
         return Part("layout", Verdict.INCONCLUSIVE, "no configuration could be compiled", tuple(lines), tuple(tests))
-    errors = sum(each.error for each in kept_findings)
+    findings = (*looks.found, *lost)
+    errors = sum(each.error for each in findings)
     columns = sum(verdict is not None for _, verdict, _ in tests)
-    room = sum(not each.error and not each.note for each in kept_findings)
+    room = sum(not each.error and not each.note for each in findings)
     summary = f"{columns} configurations: {errors} rules broken, {room} lines with less room"
     summary += f"; {len(blind)} of {len(changed)} changed lines inside of structures were not compiled" if blind else ""
     verdict = Verdict.FAIL if errors else Verdict.INCONCLUSIVE if blind else Verdict.PASS
-    return Part("layout", verdict, summary, tuple(lines), tuple(tests), tuple(kept_findings))
+    return Part("layout", verdict, summary, tuple(lines), tuple(tests), findings)
 
 
 @dataclass(frozen=True)

@@ -22,55 +22,39 @@ from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document, Refused
-from schedlib.formats.strict import Count, Positive, Strict, Word
+from schedlib.formats.strict import Positive, Strict, Word
 from schedlib.guest.boot import LOG_LIMIT, Ending, GuestRun
-from schedlib.layout.members import Member, Structure
-from schedlib.layout.rule_judge import Layout, from_tables
-from schedlib.layout.tables import Compiled
+from schedlib.layout.members import Structure
+from schedlib.layout.rule_judge import Layout
 from schedlib.premerge.premerge_options import GATES, GUESTS, LAYOUTS, RUNS
 from schedlib.verdict import Verdict, worst
 
 _AGAIN = "make it again: schedline premerge"
 
 
-class KeptMember(Strict, frozen=True):
-    """A member of a structure, named by a rule or not."""
-
-    name: Word
-    offset: Count
-    size: Count
-
-
 class KeptLayout(Strict, frozen=True):
-    """What the rules are judged on: the compiled tables, and all members of each structure."""
+    """What the rules are judged on.
 
-    compiled: Compiled
-    members: dict[Word, tuple[KeptMember, ...]]
+    Attributes:
+        line: bytes in a cache line.
+        holds: whether each condition of the contracts is true, in their words.
+        structures: with all members, named by a rule or not.
+    """
+
+    line: Positive
+    holds: dict[Word, bool]
+    structures: dict[Word, Structure]
 
     def layout(self, name: str) -> Layout:
         """The layout, as the premerge saw it."""
-        types = {row.name: row for row in self.compiled.types}
-        found = {
-            tag: Structure(types[tag], tuple(Member(each.name, "", each.offset, each.size) for each in members))
-            for tag, members in self.members.items()
-            if tag in types
-        }
-        return from_tables(name, self.compiled, found)
+        holds = frozenset(condition for condition, value in self.holds.items() if value)
+        return Layout(name, self.line, "", holds, frozenset(), self.structures)
 
 
-def kept_layout(compiled: Compiled, structures: Mapping[str, Structure]) -> KeptLayout:
+def kept_layout(layout: Layout) -> KeptLayout:
     """What is kept of a layout."""
-    return KeptLayout(
-        compiled,
-        {
-            tag: tuple(KeptMember(each.name, each.offset, each.size) for each in structure.members)
-            for tag, structure in structures.items()
-        },
-    )
-
-
-Pair = tuple[KeptLayout, KeptLayout]
-"""The layouts of base and head."""
+    holds = {condition: condition in layout.holds for condition in our_rules().conditions()}
+    return KeptLayout(layout.line, holds, dict(layout.structures))
 
 
 class GuestRow(Strict, frozen=True):
@@ -109,23 +93,24 @@ class OffsetsDocument(Document, frozen=True, kw_only=True):
 
     only_lines = True
 
-    schema: Literal["offsets-3"]
-    columns: dict[str, Pair | None]
+    schema: Literal["offsets-4"]
+    columns: dict[str, tuple[KeptLayout, KeptLayout] | None]
 
 
-def write_layouts(out: Path, pairs: Mapping[str, Pair | None]) -> None:
+def write_layouts(out: Path, pairs: Mapping[str, tuple[Layout, Layout] | None]) -> None:
     """Keep the layouts of each column; None for a column that this tree cannot have."""
-    document.write(out / LAYOUTS, OffsetsDocument(schema="offsets-3", columns=dict(pairs)))
+    columns = {name: pair and (kept_layout(pair[0]), kept_layout(pair[1])) for name, pair in pairs.items()}
+    document.write(out / LAYOUTS, OffsetsDocument(schema="offsets-4", columns=columns))
 
 
-def read_layouts(out: Path) -> dict[str, Pair | None] | None:
+def read_layouts(out: Path) -> dict[str, tuple[KeptLayout, KeptLayout] | None] | None:
     """The layouts of each column; None if the layout part did not run. Raises SchedlineError: the file is damaged."""
     if not os.path.lexists(out / LAYOUTS):
         return None
     columns = document.read(out / LAYOUTS, OffsetsDocument, _AGAIN).columns
     for name, pair in columns.items():
         for kept in pair or ():
-            if other := set(kept.compiled.holds) ^ set(our_rules().conditions()):
+            if other := set(kept.holds) ^ set(our_rules().conditions()):
                 why = f"holds for {name} knows the conditions of other contracts: {', '.join(sorted(other))}"
                 raise Refused(out / LAYOUTS, OffsetsDocument, why, _AGAIN)
     return columns

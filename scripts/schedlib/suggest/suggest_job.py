@@ -21,7 +21,7 @@ from schedlib.c2c.observed import Observed
 from schedlib.c2c.plugin_guest import Measurement
 from schedlib.c2c.trace import traced
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
-from schedlib.contracts.contract_rules import Rules, all_rules, our_rules
+from schedlib.contracts.contract_rules import Rules, our_rules, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.data_file import read_toml
@@ -29,7 +29,7 @@ from schedlib.formats.strict import Strict, Word
 from schedlib.git import git
 from schedlib.kernel.topology import shape_of
 from schedlib.layout.members import read_members
-from schedlib.layout.rule_judge import RuleOutcome, from_members, judge_clause, presence_of
+from schedlib.layout.rule_judge import RuleOutcome, judge_clause, presence_of
 from schedlib.layout.struct_job import declaring_file
 from schedlib.layout.vmlinux import layout_of_built
 from schedlib.names import pack_names
@@ -54,7 +54,7 @@ _SEED = 1
 
 def rules_about(tag: str) -> Rules:
     """The promises about one structure; none if it has no contract."""
-    found = all_rules(("sched", *pack_names()))
+    found = pack_rules(("sched", *pack_names()))
     clauses = tuple(clause for clause in found.clauses if clause.type == tag)
     named = {clause.rule for clause in clauses}
     return replace(
@@ -103,7 +103,7 @@ class Held:
             members=tuple(sorted(members, key=lambda member: member.offset)),
         )
         structures = {**old.structures, tag: moved}
-        layout = from_members(old.name, self._rules, structures, old.line, old.holds, old.unknown, old.assumed)
+        layout = replace(old, structures=structures)
         return all(judge_clause(each, layout).outcome is not RuleOutcome.FAIL for each in self._rules.clauses)
 
 

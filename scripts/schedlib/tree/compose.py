@@ -12,7 +12,7 @@ from msgspec import convert, to_builtins
 
 from schedlib.cache import contents_of, digest_of, read_json, write_json
 from schedlib.contracts import c_tables
-from schedlib.contracts.c_tables import FIELDS, TABLE, fields_unit, require_members, rule_table
+from schedlib.contracts.c_tables import TABLE, require_members, rule_table
 from schedlib.contracts.contract_rules import CONTRACTS, our_rules
 from schedlib.contracts.struct_source import Source, read_source
 from schedlib.errors import SchedlineError
@@ -125,9 +125,7 @@ def with_tests(tree: Tree, commit: str) -> str:
     lacks. So call this again when a change or a patch was applied.
     """
     files = {name: path.read_bytes() for name, path in kunit_files().items()}
-    declared = declarations_of(tree, commit)
-    files[TABLE] = rule_table(our_rules(), declared).encode()
-    files[FIELDS] = fields_unit(our_rules(), declared).encode()
+    files[TABLE] = rule_table(our_rules(), declarations_of(tree, commit)).encode()
     wanted = hooks(suite_table().values())
     lacking = lacking_features(tree, commit)
     if lacking:
@@ -137,12 +135,6 @@ def with_tests(tree: Tree, commit: str) -> str:
     else:
         del files[_COMPAT]
     return put_tests(tree, commit, files, wanted, "sched: Add the KUnit tests of schedline, as they fit this tree\n")
-
-
-def with_fields(tree: Tree, commit: str) -> str:
-    """A commit whose unit for `layout` lists what it declares; the tests stay as they are."""
-    unit = fields_unit(our_rules(), declarations_of(tree, commit)).encode()
-    return put_files(tree, commit, {f"{TESTS_DIRECTORY}/{FIELDS}": unit}, "sched: List the members of this tree\n")
 
 
 def refuse_lost_members(tree: Tree, commit: str) -> None:

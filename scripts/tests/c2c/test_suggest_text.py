@@ -10,8 +10,7 @@ import pytest
 
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField
-from schedlib.layout.members import Member, Structure, read_members
-from schedlib.layout.tables import Type
+from schedlib.layout.members import Member, Structure, Type, read_members
 from schedlib.suggest.member_text import ALIGNED, Body, body_of, moved_pieces, number_moved
 from schedlib.suggest.movable import Arrangement, Movable, movable, sharing_together
 from schedlib.suggest.suggest_job import pinned_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import toys
 
-from schedlib.contracts.c_tables import fields_unit, in_table, kind_in_c, require_members, rule_table
+from schedlib.contracts.c_tables import in_table, kind_in_c, require_members, rule_table
 from schedlib.contracts.conditions import in_c
 from schedlib.contracts.contract_rules import CONTRACTS, WORDS, our_rules, rules_of
 from schedlib.contracts.struct_source import read_source
@@ -18,7 +18,6 @@ from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
 from schedlib.paths import KUNIT
 
 RULES = rule_table(our_rules(), toys.toy_source())
-UNIT = fields_unit(our_rules(), toys.toy_source())
 ENGINE = (KUNIT / "sched_layout_kunit.c").read_text()
 LINES = {"ANY_LINE": ANY_LINE, "LAST_LINE": LAST_LINE}
 
@@ -113,23 +112,7 @@ def test_lines_are_those_of_the_kernels_test() -> None:
         assert re.search(rf"#define {name}\t\({value}\)", ENGINE)
 
 
-def test_every_member_of_a_clause_that_the_tree_has_is_listed() -> None:
-    listed = set(re.findall(r"MEMBER\((\w+), (\w+)\)", UNIT))
-    for clause in our_rules().clauses:
-        for name in clause.named:
-            assert ((clause.type, name) in listed) is bool(toys.toy_source().find(clause.type, name))
-
-
-def test_a_name_may_be_of_any_length() -> None:
-    name = "a_member_with_a_name_that_is_longer_than_any_that_the_kernel_has_had_so_far"
-    text = toys.SCHED_H.replace("u32 nr_running;", f"u32 nr_running;\n\tu32 {name};")
-    made = fields_unit(our_rules(), read_source({"kernel/sched/sched.h": text}.get))
-    room = re.search(r"char\tmember\[(\d+)\]", made)
-    assert room and len(name) < int(room[1]) <= len(name) + 4
-
-
 def test_a_structure_that_the_tree_does_not_have_is_left_out() -> None:
-    assert "MEMBER(rq" not in fields_unit(our_rules(), read_source(lambda _: None))
     made = rule_table(our_rules(), read_source(lambda _: None))
     assert "sizeof(" not in made and "OF(" not in made
 

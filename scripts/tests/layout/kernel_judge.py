@@ -9,7 +9,8 @@ from pathlib import Path
 import toys
 
 from conftest import write_files
-from schedlib.contracts.c_tables import FIELDS, TABLE
+from schedlib.contracts.c_tables import TABLE
+from schedlib.contracts.contract_rules import Rules
 from schedlib.paths import KUNIT
 
 _KUNIT_H = """\
@@ -212,30 +213,31 @@ ONE_CHANGE = (
 """Names for a table that has rules of rq-order alone, in the exported form."""
 
 
-def program(directory: Path, made: dict[str, str], *names: str, line: int = 64, sched_h: str = toys.SCHED_H) -> Path:
-    """The kernel's test for one toy kernel, and layout_fields.o beside it.
+def program(
+    directory: Path, rules: Rules, table: str, *names: str, line: int = 64, sched_h: str = toys.SCHED_H
+) -> Path:
+    """The kernel's test for one toy kernel, and types.o beside it.
 
     Args:
-        made: the files that are made from rules.
+        table: what is made from the rules.
         names: of options and defects; see toys.defines(). NO_BTF: the kernel was built with BTF, and has none.
     """
     toys.needs("pahole")
     stubs = {f"include/linux/{name}.h": "" for name in ("bpf", "cleanup", "cpu", "moduleparam", "string")}
     stubs |= {"include/kunit/test.h": _KUNIT_H, "include/linux/btf.h": _BTF_H}
     code = {f"tests/{name}": (KUNIT / name).read_text() for name in ("sched_layout_kunit.c", "sched_kunit_expect.h")}
-    code |= {f"tests/{name}": text for name, text in made.items()}
+    code |= {f"tests/{TABLE}": table, "tests/types.c": toys.types_unit(rules)}
     toy = {"sched.h": sched_h, "cpudeadline.h": "", "tests/main.c": _MAIN_C}
     write_files(directory, stubs | code | toy)
     if not any(name.endswith("CONFIG_DEBUG_INFO_BTF") for name in names):
         names = (*names, "CONFIG_DEBUG_INFO_BTF")
     flags = [f"-I{directory / 'include'}", "-w", "-g", *toys.defines(*names, line=line)]
-    fields, btf = directory / "layout_fields.o", directory / "layout_fields.btf"
-    done = toys.gcc(directory / "tests" / FIELDS, fields, *flags)
+    types, btf = directory / "types.o", directory / "types.btf"
+    done = toys.gcc(directory / "tests/types.c", types, *flags)
     assert done.returncode == 0, done.stderr.decode()
-    subprocess.run(["pahole", f"--btf_encode_detached={btf}", str(fields)], check=True, capture_output=True)
+    subprocess.run(["pahole", f"--btf_encode_detached={btf}", str(types)], check=True, capture_output=True)
     done = toys.gcc(directory / "tests/main.c", directory / "main.o", f'-DBTF_FILE="{btf}"', *flags)
     assert done.returncode == 0, done.stderr.decode()
-    assert TABLE in made
     linked = ["gcc", "-no-pie", "-o", str(directory / "judge"), str(directory / "main.o")]
     subprocess.run(linked, check=True, capture_output=True)
     return directory / "judge"

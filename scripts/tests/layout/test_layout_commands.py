@@ -204,7 +204,7 @@ def test_inconclusive_has_a_next_step() -> None:
 
 def test_kernel_that_somebody_else_built(tree: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     vmlinux = cache / "vmlinux"
-    shutil.copy(toys.fields_object("OLD_RQ", "OLD_RD", "TOGETHER"), vmlinux)
+    shutil.copy(toys.types_object("OLD_RQ", "OLD_RD", "TOGETHER"), vmlinux)
     (cache / ".config").write_text("CONFIG_SMP=y\nCONFIG_X86_L1_CACHE_SHIFT=6\n")
     assert run("layout", "--vmlinux", str(vmlinux)) is Verdict.INCONCLUSIVE
     assert f"next: schedline status --vmlinux {vmlinux}" in capsys.readouterr().out

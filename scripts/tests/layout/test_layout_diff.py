@@ -50,12 +50,6 @@ def test_move_within_a_line_is_none() -> None:
     assert compare(RULES, BEFORE, replace(shifted, line=32)).moved != ()
 
 
-def test_without_debug_information_holes_are_unknown() -> None:
-    found = compare(RULES, BEFORE, replace(AFTER, structures={}))
-    assert metrics(found)["rq holes"] == (96, None)
-    assert metrics(found)["rq size"] == (120, 200)
-
-
 def test_text() -> None:
     lines = list(text(compare(RULES, BEFORE, AFTER), BEFORE, replace(AFTER, name="after", line=128)))
     assert lines[:2] == ["before: toy, lines of 64 bytes", "after:  after, lines of 128 bytes"]

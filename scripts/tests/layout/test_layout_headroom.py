@@ -60,7 +60,6 @@ def test_free_bytes() -> None:
     assert free_bytes(where, "rq", 0) == 64 - 8 - 4
     assert free_bytes(where, "rq", 1) == 16 - 4
     assert free_bytes(where, "cpupri", 0) == 0
-    assert free_bytes(layout(structure("rq", 80, ("a", 0, 4)), debug=False), "rq", 0) == 0
 
 
 def test_lines_with_less_room() -> None:

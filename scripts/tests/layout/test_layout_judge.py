@@ -12,20 +12,17 @@ from toys import clause, layout, rules_of, structure, toy
 
 from schedlib.contracts.contract_rules import Clause
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
-from schedlib.layout.members import Structure
+from schedlib.layout.members import Field, Member, Structure, Type
 from schedlib.layout.rule_judge import (
     Layout,
     RuleOutcome,
     bytes_left,
     describe,
-    from_members,
-    from_tables,
     judge_clause,
     judge_rule,
     presence_of,
     share_line,
 )
-from schedlib.layout.tables import Field, Type, read_fields
 from schedlib.paths import KUNIT
 from schedlib.tree.source import Presence
 
@@ -34,9 +31,9 @@ pytestmark = pytest.mark.tools
 KUNIT_C = (KUNIT / "sched_layout_kunit.c").read_text()
 
 
-def rq(*members: tuple[str, int, int], size: int = 256, align: int | None = 64, debug: bool = True) -> Layout:
+def rq(*members: tuple[str, int, int], size: int = 256, align: int | None = 64) -> Layout:
     """A layout that has only struct rq."""
-    return layout(structure("rq", size, *members, align=align), debug=debug)
+    return layout(structure("rq", size, *members, align=align))
 
 
 def outcome(what: Clause, where: Layout) -> tuple[RuleOutcome, str]:
@@ -131,8 +128,9 @@ def test_every_element_of_an_array_is_looked_at() -> None:
     assert share_line(array(0, 64, 5), single, where)
     assert share_line(single, array(0, 64, 5), where)
     aligned = clause(ClauseKind.ALIGNED, "v[0].a")
-    for field, expected in ((array(0, 64), RuleOutcome.PASS), (array(0, 72), RuleOutcome.FAIL)):
-        assert outcome(aligned, replace(where, fields={("rq", "v[0].a"): field}))[0] is expected
+    for stride, expected in ((64, RuleOutcome.PASS), (72, RuleOutcome.FAIL)):
+        whole = Structure(Type("rq", 3 * stride, 64), (Member("v", "struct vec", 0, 3 * stride, 3),))
+        assert outcome(aligned, layout(whole, structure("vec", stride, ("a", 0, 8))))[0] is expected
 
 
 def test_what_overlaps_a_listed_member_is_no_stranger() -> None:
@@ -204,15 +202,6 @@ def test_condition() -> None:
 def test_first_lacking_condition_is_told() -> None:
     what = clause(ClauseKind.ALIGNED, "a", needs=("!CONFIG_SMP", "mask == 8", "line == 64"))
     assert outcome(what, rq(("a", 0, 8)))[1] == "needs CONFIG_SMP=n"
-
-
-def test_padding_is_unknown_without_debug_information() -> None:
-    members = (("a", 0, 8), ("c", 16, 1))
-    assert outcome(clause(ClauseKind.ALONE, "a"), rq(*members))[0] is RuleOutcome.FAIL
-    assert outcome(clause(ClauseKind.ALONE, "a"), rq(*members, debug=False)) == (
-        RuleOutcome.NA,
-        "needs debug information that tells where the padding is",
-    )
 
 
 def test_unknown_alignment_of_a_type() -> None:
@@ -350,22 +339,8 @@ def test_older_toy_kernel(older: str, change: str) -> None:
     assert its_own - failing(toy(older), change) <= {"cpupri-lines.C5"}
 
 
-def test_tables_and_members_are_judged_alike() -> None:
-    for names in ((), ("WIDE",), ("OLD_RQ",), ("-CONFIG_NUMA_BALANCING",), ("LOOPS_APART",)):
-        tables = toy(*names)
-        members = from_members(
-            "toy", toys.real_rules(), tables.structures, 64, tables.holds, frozenset(), "assumed, for a test"
-        )
-        assert judged(members) == judged(tables), names
-        assert members.assumed == "assumed, for a test"
-
-
-def test_structures_beside_the_tables() -> None:
-    tables = read_fields(toys.fields_object().read_bytes(), "toy.o")
-    others = {"rq": structure("rq", 64), "unheard_of": Structure(Type("unheard_of", 1, 1), ())}
-    where = from_tables("toy", tables, others)
-    assert set(where.structures) == {"rq"}
-    assert (where.unknown, where.assumed) == (frozenset(), "")
+def test_bytes_and_lines() -> None:
+    where = layout(structure("rq", 64))
     assert (where.line_of(63), where.line_of(64), where.lines(64), where.lines(65)) == (0, 1, 1, 2)
 
 

@@ -41,7 +41,7 @@ def embedding(path: Path, content: bytes, start: bytes = b"IKCFG_ST", end: bytes
     toys.needs("objcopy")
     blob = path.with_suffix(".blob")
     blob.write_bytes(start + content + end)
-    add = ["objcopy", "--add-section", f".rodata.config={blob}", str(toys.fields_object()), str(path)]
+    add = ["objcopy", "--add-section", f".rodata.config={blob}", str(toys.types_object()), str(path)]
     subprocess.run(add, check=True)
     return path
 
@@ -55,12 +55,12 @@ def test_embedded_config(tmp_path: Path) -> None:
 def test_embedded_config_wins_over_the_one_beside(tmp_path: Path) -> None:
     (tmp_path / ".config").write_text("CONFIG_BESIDE=y\n")
     assert kernel_of(embedding(tmp_path / "vmlinux", gzip.compress(CONFIG.encode()))).config == parse_config(CONFIG)
-    (tmp_path / "other").write_bytes(toys.fields_object().read_bytes())
+    (tmp_path / "other").write_bytes(toys.types_object().read_bytes())
     assert kernel_of(tmp_path / "other").config == {"CONFIG_BESIDE": "y"}
 
 
 def test_no_config(tmp_path: Path) -> None:
-    (tmp_path / "vmlinux").write_bytes(toys.fields_object().read_bytes())
+    (tmp_path / "vmlinux").write_bytes(toys.types_object().read_bytes())
     assert kernel_of(tmp_path / "vmlinux").config == {}
     (tmp_path / ".config").mkdir()
     assert kernel_of(tmp_path / "vmlinux").config == {}
@@ -78,7 +78,7 @@ def test_hostile_embedded_config_is_none(tmp_path: Path, content: bytes) -> None
 def test_half_an_embedded_config_is_none(tmp_path: Path) -> None:
     content = gzip.compress("".join(f"CONFIG_{number}=y\n" for number in range(2000)).encode())
     for length, known in ((len(content), 2000), (len(content) - 9, 0), (len(content) // 2, 0)):
-        (tmp_path / "vmlinux").write_bytes(toys.fields_object().read_bytes() + b"IKCFG_ST" + content[:length])
+        (tmp_path / "vmlinux").write_bytes(toys.types_object().read_bytes() + b"IKCFG_ST" + content[:length])
         assert len(kernel_of(tmp_path / "vmlinux").config) == known
 
 
@@ -98,7 +98,7 @@ def test_bomb_is_bounded(tmp_path: Path) -> None:
 @given(st.binary(max_size=200))
 def test_any_embedded_bytes(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "any-vmlinux"
-    path.write_bytes(toys.fields_object().read_bytes() + b"IKCFG_ST" + content)
+    path.write_bytes(toys.types_object().read_bytes() + b"IKCFG_ST" + content)
     assert isinstance(kernel_of(path).config, dict)
 
 
@@ -115,7 +115,7 @@ def test_damaged_file(tmp_path: Path, data: bytes, message: str) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 63), st.integers(0, 255)), min_size=1, max_size=4), st.integers(4, 100))
 def test_damaged_header(tmp_path_factory: pytest.TempPathFactory, damage: list[tuple[int, int]], length: int) -> None:
-    data = bytearray(toys.fields_object().read_bytes())
+    data = bytearray(toys.types_object().read_bytes())
     for place, value in damage:
         data[place] = value
     path = tmp_path_factory.getbasetemp() / "damaged-vmlinux"
@@ -141,13 +141,13 @@ def test_file_that_is_no_elf(tmp_path: Path) -> None:
 )
 def test_machine(compiler: str, machine: str) -> None:
     toys.needs(compiler)
-    assert kernel_of(toys.fields_object(compiler=compiler)).machine == machine
+    assert kernel_of(toys.types_object(compiler=compiler)).machine == machine
 
 
 def layout_with(machine: str, config: str = "") -> Any:
     """The toy kernel, read as a kernel that was built elsewhere."""
     kernel = KnownKernel("theirs", machine, parse_config(config))
-    return layout_of_kernel(toys.fields_object(), kernel, toys.real_rules())
+    return layout_of_kernel(toys.types_object(), kernel, toys.real_rules())
 
 
 @pytest.mark.parametrize(
@@ -190,10 +190,10 @@ def test_conditions_with_and_without_a_configuration() -> None:
 
 def test_conditions_are_measured() -> None:
     kernel = KnownKernel("theirs", "x86_64", {"CONFIG_SCHED_PROXY_EXEC": "y"})
-    debugged = layout_of_kernel(toys.fields_object("CONFIG_DEBUG_SPINLOCK"), kernel, toys.real_rules())
+    debugged = layout_of_kernel(toys.types_object("CONFIG_DEBUG_SPINLOCK"), kernel, toys.real_rules())
     assert {"locks debugged", "CONFIG_SCHED_PROXY_EXEC", "!CONFIG_SMP"} <= debugged.holds
     assert debugged.holds.isdisjoint({"locks plain", "!CONFIG_SCHED_PROXY_EXEC", "CONFIG_SMP"})
-    small = layout_of_kernel(toys.fields_object("-CONFIG_SMP"), kernel, toys.real_rules())
+    small = layout_of_kernel(toys.types_object("-CONFIG_SMP"), kernel, toys.real_rules())
     assert "mask == 8" in small.unknown
 
 

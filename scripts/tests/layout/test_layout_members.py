@@ -14,8 +14,7 @@ import toys
 
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
-from schedlib.layout.members import Member, Structure, read_members, resolve
-from schedlib.layout.tables import Type
+from schedlib.layout.members import Member, Structure, Type, read_members, resolve
 
 pytestmark = pytest.mark.tools
 

@@ -12,14 +12,11 @@ import pytest
 import toys
 from kernel_judge import ONE_CHANGE, judged, program
 
-from schedlib.contracts.c_tables import kind_in_c
+from schedlib.contracts.c_tables import kind_in_c, rule_table
 from schedlib.contracts.contract_rules import ABOUT_TYPE, COMPARED, Clause, Rule, Rules, rules_of
 from schedlib.contracts.struct_source import read_source
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
-from schedlib.layout.compile import layout_of
-from schedlib.layout.members import read_members
-from schedlib.layout.rule_judge import Layout, from_tables, judge_rule
-from schedlib.layout.tables import read_fields, read_object
+from schedlib.layout.rule_judge import Layout, judge_rule
 
 pytestmark = pytest.mark.tools
 
@@ -42,7 +39,7 @@ def of_our_rules(names: tuple[str, ...], line: int) -> Path:
     """The kernel's test with the rules of the project, for one toy kernel."""
     directory = toys.workshop() / f"judge-{line}-{'-'.join(names)}"
     directory.mkdir()
-    return program(directory, toys.made_files(toys.real_rules(), toys.toy_source()), *names, line=line)
+    return program(directory, toys.real_rules(), rule_table(toys.real_rules(), toys.toy_source()), *names, line=line)
 
 
 @pytest.mark.parametrize("expected", [(), CHANGES, ("rd-lines",)], ids=["unexpected", "expected", "some"])
@@ -76,7 +73,7 @@ def of_our_rules(names: tuple[str, ...], line: int) -> Path:
 )
 def test_both_readers_agree(names: tuple[str, ...], line: int, expected: tuple[str, ...]) -> None:
     judge = of_our_rules(names, line)
-    where = layout_of(judge.with_name("layout_fields.o"), "toy")
+    where = toys.read_types(judge.with_name("types.o"), toys.real_rules())
     assert outcomes(judged(judge, expected)) == outside(toys.real_rules(), where, expected)
 
 
@@ -93,7 +90,7 @@ def test_the_kernels_test_can_fail() -> None:
 def test_without_btf_no_rule_is_said_to_hold(name: str) -> None:
     """A rule whose conditions the kernel does not meet is n/a all the same."""
     judge = of_our_rules((name,), 64)
-    where = outside(toys.real_rules(), layout_of(judge.with_name("layout_fields.o"), "toy"), CHANGES)
+    where = outside(toys.real_rules(), toys.read_types(judge.with_name("types.o"), toys.real_rules()), CHANGES)
     for rule, (outcome, text) in judged(judge, CHANGES).items():
         assert outcome == "n/a"
         assert (text == "not judged: needs CONFIG_DEBUG_INFO_BTF") or where[rule] == "n/a", (rule, text)
@@ -104,14 +101,8 @@ def with_text(tmp_path: Path, old: str, new: str) -> dict[str, tuple[str, str]]:
     """What the kernel's test says when somebody edits sched.h and leaves the table as it was."""
     assert toys.SCHED_H.count(old) == 1
     text = toys.SCHED_H.replace(old, new)
-    made = toys.made_files(toys.real_rules(), toys.toy_source())
-    made |= {name: made_now for name, made_now in files_of(text).items() if name.endswith(".c")}
-    return judged(program(tmp_path, made, sched_h=text))
-
-
-def files_of(text: str) -> dict[str, str]:
-    """The files that are made for a header."""
-    return toys.made_files(toys.real_rules(), read_source({"kernel/sched/sched.h": text}.get))
+    table = rule_table(toys.real_rules(), toys.toy_source())
+    return judged(program(tmp_path, toys.real_rules(), table, sched_h=text))
 
 
 def test_a_named_member_that_is_gone_fails_by_name(tmp_path: Path) -> None:
@@ -170,11 +161,9 @@ def of_one_change(rules: Rules, directory: Path, text: str = toys.SCHED_H) -> tu
     """Outcomes of some rules inside and outside. The rules are taken for those of rq-order, whose they need not be."""
     taken = tuple(Rule(rule.id, "rq-order", rule.reason, rule.source) for rule in rules.rules)
     rules = Rules(taken, rules.clauses, groups=rules.groups)
-    made = toys.made_files(rules, read_source({"kernel/sched/sched.h": text}.get))
-    judge = program(directory, made, *ONE_CHANGE, sched_h=text)
-    fields = judge.with_name("layout_fields.o")
-    where = from_tables("toy", read_fields(read_object(fields), "toy"), read_members(fields, rules.types()))
-    return outcomes(judged(judge)), outside(rules, where)
+    table = rule_table(rules, read_source({"kernel/sched/sched.h": text}.get))
+    judge = program(directory, rules, table, *ONE_CHANGE, sched_h=text)
+    return outcomes(judged(judge)), outside(rules, toys.read_types(judge.with_name("types.o"), rules))
 
 
 def test_both_readers_count_spellings_of_one_member_once(tmp_path: Path) -> None:

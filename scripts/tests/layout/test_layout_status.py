@@ -17,7 +17,6 @@ import pytest
 import toys
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import structs
 from toys import toy
 
 from conftest import SCHED_H, git
@@ -74,15 +73,9 @@ def test_change_by_layout(older: str, change: str) -> None:
 
 def test_part_of_a_change() -> None:
     where = toy("OLD_RQ")
-    idle = where.fields["rq", "idle"]
-    half = replace(
-        where,
-        fields={
-            **where.fields,
-            ("rq", "nr_running"): structs.replace(idle, member="nr_running", offset=0),
-            ("rq", "__lock"): structs.replace(idle, member="__lock", offset=512),
-        },
-    )
+    rq, places = where.structures["rq"], {"nr_running": 0, "__lock": 512}
+    members = tuple(replace(each, offset=places.get(each.name, each.offset)) for each in rq.members)
+    half = replace(where, structures={**where.structures, "rq": replace(rq, members=members)})
     row = found(half)["rq-order"]
     assert row.presence is Presence.PARTIAL
     assert [text.partition(":")[0] for text in row.evidence] == ["met", "unmet", "unmet"]
@@ -91,8 +84,7 @@ def test_part_of_a_change() -> None:
 def test_change_that_cannot_be_told() -> None:
     row = found(toy("-CONFIG_SMP"))["cpupri-lines"]
     assert (row.presence, set(row.evidence)) == (Presence.NA, {"n/a: needs CONFIG_SMP"})
-    unaligned = {name: structs.replace(kind, align=None) for name, kind in toy().types.items()}
-    row = found(replace(toy(), types=unaligned))["cpupri-lines"]
+    row = found(toys.unaligned(toy()))["cpupri-lines"]
     assert row.presence is Presence.PRESENT
     assert "n/a: the alignment of a type is not recorded there" in row.evidence
     unknown = replace(toy(), holds=toy().holds - {"CONFIG_SMP"}, unknown=frozenset({"CONFIG_SMP"}))
@@ -315,7 +307,7 @@ def test_symbols_that_cannot_be_had(tmp_path: Path) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_damage_gives_symbols_or_none(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    broken = bytearray(toys.fields_object().read_bytes())
+    broken = bytearray(toys.types_object().read_bytes())
     places = st.one_of(st.integers(0, 63), st.integers(-1600, -1))
     for place, value in data.draw(st.lists(st.tuples(places, st.integers(0, 255)), min_size=1, max_size=6)):
         broken[place] = value

@@ -54,16 +54,13 @@ def test_cells() -> None:
 def test_lines_that_are_drawn() -> None:
     assert lines_to_draw("rq", [BEFORE]) == [0, 1, 3]
     assert lines_to_draw("rq", [BEFORE, AFTER]) == [0, 1, 2, 3]
-    assert lines_to_draw("rq", [replace(BEFORE, fields={})]) == [0, 3]
     assert lines_to_draw("cpupri", [BEFORE]) == []
     assert [text for _, text in texts(picture(BEFORE), "l")] == ["0", "64", "...", "192"]
 
 
 def test_member_across_lines_has_a_cell_on_each() -> None:
     across = layout(structure("rq", 128, ("idle", 60, 8)), structure("cpupri", 64))
-    assert titles(picture(replace(across, fields={("rq", "x"): across.fields["rq", "idle"]}))) == [
-        "idle: offset 60, 8 bytes"
-    ]
+    assert titles(picture(across)) == ["idle: offset 60, 8 bytes"]
     both = layout(structure("rq", 128, ("idle", 60, 8), ("clock", 72, 8)))
     assert len(titles(picture(both))) == 3
 

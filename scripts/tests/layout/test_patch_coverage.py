@@ -10,7 +10,7 @@ from layout_command import run
 
 from conftest import git
 from schedlib.kernel.kconfig import load
-from schedlib.layout.members import Member, Structure
+from schedlib.layout.members import Member, Structure, Type
 from schedlib.layout.patch_coverage import (
     changed_lines,
     changed_texts,
@@ -23,7 +23,6 @@ from schedlib.layout.patch_coverage import (
 )
 from schedlib.layout.patch_text import touches_layout
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.tables import Type
 from schedlib.tree.kernel_tree import Tree, open_kdir
 from schedlib.verdict import Verdict
 
@@ -92,7 +91,7 @@ def layout(name: str, *members: str, tag: str = "pool") -> Layout:
     """A structure with members of 8 bytes."""
     rows = tuple(Member(each, "u64", 8 * at, 8) for at, each in enumerate(members))
     made = Structure(Type(tag, 8 * len(rows), 8), rows)
-    return Layout(name, 64, "", frozenset(), frozenset(), {tag: made.type}, {}, {tag: made})
+    return Layout(name, 64, "", frozenset(), frozenset(), {tag: made})
 
 
 @pytest.fixture

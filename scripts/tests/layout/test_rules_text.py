@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from layout_command import run
 
-from schedlib.contracts.contract_rules import CONTRACTS, all_rules
+from schedlib.contracts.contract_rules import CONTRACTS, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.layout.queries import rules_text
 from schedlib.names import pack_names
@@ -16,7 +16,7 @@ from schedlib.verdict import Verdict
 
 
 def test_every_rule_is_told_where_its_structure_is() -> None:
-    rules = all_rules((CONTRACTS.name, *pack_names()))
+    rules = pack_rules((CONTRACTS.name, *pack_names()))
     for tag, file in rules.files.items():
         text = rules_text(file.partition("/")[0])
         assert f"## struct {tag} (" in text

@@ -7,20 +7,20 @@ import atexit
 import shutil
 import subprocess
 import tempfile
+from dataclasses import replace
 from functools import cache as once
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from conftest import FILES, git, write_files
-from schedlib.contracts.c_tables import FIELDS, TABLE, fields_unit, rule_table
 from schedlib.contracts.contract_rules import COMPARED, Clause, Rule, Rules, least_members, our_rules
 from schedlib.contracts.struct_source import Source, read_source
 from schedlib.formats.contract_file import ClauseKind
-from schedlib.layout.compile import layout_of
-from schedlib.layout.members import Member, Structure
+from schedlib.layout.members import Member, Structure, Type
+from schedlib.layout.pack_units import facts, read_unit
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.tables import Field, Type
 
 GCC, ARM64, S390X = "gcc", "aarch64-linux-gnu-gcc", "s390x-linux-gnu-gcc"
 
@@ -250,9 +250,6 @@ allnoconfig:
 
 known = CONFIG_SMP|CONFIG_64BIT|CONFIG_NUMA_BALANCING|CONFIG_SCHED_PROXY_EXEC
 flags = -DTOY_LINE=64 -DHAVE_RT_PUSH_IPI=1 $(shell sed -nE 's/^($(known))=y$$/-D\\1=1/p' $(O)/.config)
-kernel/sched/tests/%.o: FORCE
-	mkdir -p $(O)/$(@D)
-	gcc -std=gnu11 -nostdinc -Iinclude $(flags) $(KCFLAGS) -c -o $(O)/$@ $(@:.o=.c)
 compile = gcc -std=gnu11 -nostdinc -I$(CURDIR)/include $(flags) $(KCFLAGS)
 kernel/schedline_%.o: FORCE
 	$(compile) -MD -MF $(O)/kernel/.schedline_$*.o.d -c -o $(O)/$@ $(O)/$(@:.o=.c)
@@ -275,13 +272,19 @@ def workshop() -> Path:
         (top / "include" / "linux" / f"{header}.h").write_text("#include <toy.h>\n")
     (top / "sched.h").write_text(SCHED_H)
     (top / "cpudeadline.h").touch()
-    write_files(top / "tests", made_files(our_rules(), toy_source()))
+    write_files(top / "tests", {"types.c": types_unit(our_rules())})
     return top
 
 
-def made_files(rules: Rules, source: Source) -> dict[str, str]:
-    """The files that a tree with these declarations gets."""
-    return {TABLE: rule_table(rules, source), FIELDS: fields_unit(rules, source)}
+def types_unit(rules: Rules) -> str:
+    """A unit in a directory beside sched.h that shows what rules ask of a toy kernel."""
+    return f'#include <toy.h>\n#include "../sched.h"\n{facts(rules.types(), rules.conditions())}\n'
+
+
+def read_types(path: Path, rules: Rules, name: str = "toy") -> Layout:
+    """The layout in an object of types_unit()."""
+    structures, line, holds = read_unit(path, rules.types(), (), rules.conditions())
+    return Layout(name, line, "", holds, frozenset(), structures)
 
 
 @once
@@ -323,10 +326,10 @@ def defines(*names: str, line: int = 64) -> list[str]:
 
 
 @once
-def fields_object(*names: str, line: int = 64, compiler: str = GCC) -> Path:
-    """layout_fields.c compiled against the toy sched.h."""
+def types_object(*names: str, line: int = 64, compiler: str = GCC) -> Path:
+    """types_unit() of the project's rules, compiled against the toy sched.h."""
     target = workshop() / f"{compiler}-{line}-{'-'.join(names)}.o"
-    source = workshop() / "tests" / "layout_fields.c"
+    source = workshop() / "tests" / "types.c"
     done = gcc(source, target, "-g", *defines(*names, line=line), compiler=compiler)
     assert done.returncode == 0, done.stderr.decode()
     return target
@@ -335,7 +338,13 @@ def fields_object(*names: str, line: int = 64, compiler: str = GCC) -> Path:
 @once
 def toy(*names: str, line: int = 64) -> Layout:
     """The layout of a toy kernel. `names` are configuration options, and the names of its defects."""
-    return layout_of(fields_object(*names, line=line), "+".join(("toy", *names)))
+    return read_types(types_object(*names, line=line), our_rules(), "+".join(("toy", *names)))
+
+
+def unaligned(layout: Layout) -> Layout:
+    """A layout as BTF shows it: the alignment of types is not recorded."""
+    bare = {tag: replace(each, type=structs.replace(each.type, align=None)) for tag, each in layout.structures.items()}
+    return replace(layout, structures=bare)
 
 
 @once
@@ -354,17 +363,9 @@ def layout(
     line: int = 64,
     holds: frozenset[str] = frozenset({"64bit"}),
     unknown: frozenset[str] = frozenset(),
-    debug: bool = True,
 ) -> Layout:
-    """The layout of some structures. Without `debug` only the listed members are known."""
-    types = {each.type.name: each.type for each in structures}
-    fields = {
-        (each.type.name, member.name): Field(each.type.name, member.name, member.offset, member.size, 1, 0)
-        for each in structures
-        for member in each.members
-    }
-    known = {each.type.name: each for each in structures} if debug else {}
-    return Layout("toy", line, "", holds, unknown, types, fields, known)
+    """The layout of some structures."""
+    return Layout("toy", line, "", holds, unknown, {each.type.name: each for each in structures})
 
 
 def clause(

@@ -17,11 +17,8 @@ from toy_results import measured
 from conftest import git
 from one_verb import main_of, parsed, said_without_libraries
 from schedlib.c2c.samples import MEASURED_FILE
-from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.layout.members import read_members
-from schedlib.layout.tables import read_fields
 from schedlib.premerge import premerge_options, premerge_verb, record
 from schedlib.premerge.evidence import BEGIN, END, block_in
 
@@ -38,11 +35,6 @@ TESTS = [
     *(f"demo_pass:param_good:value-{number}" for number in (1, 2, 3)),
 ]
 PATCH = "8c77e8306e022ea8c82482eecae66419e073c197"
-
-
-def offsets(*names: str) -> record.KeptLayout:
-    file = toys.fields_object(*names)
-    return record.kept_layout(read_fields(file.read_bytes(), "toy.o"), read_members(file, our_rules().types()))
 
 
 def guests(place: Path, log: str, seen: str = "PASS") -> None:
@@ -74,7 +66,7 @@ def out(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / "out"
     place.mkdir()
     series(place)
-    record.write_layouts(place, {"x86_64": (offsets(), offsets()), "arm": None})
+    record.write_layouts(place, {"x86_64": (toys.toy(), toys.toy()), "arm": None})
     guests(place / "base", "pass.log")
     guests(place / "head", "pass.log")
     return place
@@ -104,7 +96,7 @@ def test_a_good_series(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_broken_rules_fail(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record.write_layouts(out, {"x86_64": (offsets(), offsets("OLD_RD"))})
+    record.write_layouts(out, {"x86_64": (toys.toy(), toys.toy("OLD_RD"))})
     text = made(out, capsys, 1)
     assert "layout, the rules of each change on the head (P, F, - n/a): FAIL" in text
     assert "broken by the series: rd-lines.R1 (x86_64): " in text
@@ -113,12 +105,12 @@ def test_broken_rules_fail(out: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_member_that_no_rule_names_is_judged_as_the_premerge_judged_it(
     out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record.write_layouts(out, {"x86_64": (offsets(), offsets("RD_STRANGER"))})
+    record.write_layouts(out, {"x86_64": (toys.toy(), toys.toy("RD_STRANGER"))})
     assert "broken by the series: rd-lines.R2 (x86_64): " in made(out, capsys, 1)
 
 
 def test_a_change_that_the_base_lacks_is_not_expected(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record.write_layouts(out, {"x86_64": (offsets("OLD_RD"), offsets("OLD_RD"))})
+    record.write_layouts(out, {"x86_64": (toys.toy("OLD_RD"), toys.toy("OLD_RD"))})
     assert "-------" in made(out, capsys, 0)
 
 
@@ -238,16 +230,35 @@ def test_a_mail_with_another_patch(out: Path, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("name", [premerge_options.LAYOUTS, f"head/{premerge_options.GUESTS}"])
-@pytest.mark.parametrize("content", ["{", '{"schema": "other"}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"schema": "other"}',
+        '{"schema": "guests-1", "guests": [{}]}',
+        '{"schema": "offsets-4", "columns": {"x": [1, 2]}}',
+    ],
+)
 def test_damage(out: Path, name: str, content: str) -> None:
     (out / name).write_text(content)
-    with pytest.raises(SchedlineError, match=f"{name} is no (offsets-3|guests-1): "):
+    with pytest.raises(SchedlineError, match=f"{name} is no (offsets-4|guests-1): "):
+        main(["premerge", "evidence", str(out)])
+
+
+@pytest.mark.parametrize("number", [-1, 1.5, "8", True, None])
+def test_offsets_that_are_none(out: Path, number: object) -> None:
+    content = json.loads((out / premerge_options.LAYOUTS).read_text())
+    content["columns"]["x86_64"][1]["structures"]["rq"]["members"][0]["offset"] = number
+    (out / premerge_options.LAYOUTS).write_text(json.dumps(content))
+    with pytest.raises(SchedlineError, match=r"members\[0\]\.offset: Expected int"):
         main(["premerge", "evidence", str(out)])
 
 
 def test_a_condition_that_is_none(out: Path) -> None:
     content = json.loads((out / premerge_options.LAYOUTS).read_text())
-    content["columns"]["x86_64"][1]["compiled"]["holds"]["NOTHING"] = True
+    content["columns"]["x86_64"][1]["holds"]["NOTHING"] = True
     (out / premerge_options.LAYOUTS).write_text(json.dumps(content))
     with pytest.raises(SchedlineError, match="holds for x86_64 knows the conditions of other contracts: NOTHING"):
         main(["premerge", "evidence", str(out)])

@@ -10,9 +10,8 @@ import pytest
 from proof.retrodiction import CLASSES, INCIDENTS, open_findings, read_incidents, recorded, table
 from schedlib.contracts.contract_rules import OpenFinding, Rules
 from schedlib.errors import SchedlineError
-from schedlib.layout.members import Member, Structure
+from schedlib.layout.members import Member, Structure, Type
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.tables import Type
 from schedlib.paths import PROJECT
 
 
@@ -34,7 +33,7 @@ def test_a_wrong_incident_is_refused(tmp_path: Path) -> None:
 def layout(offset: int) -> Layout:
     members = (Member("a", "long", 0, 8), Member("b", "long", 8, 8), Member("lock", "spinlock_t", offset, 4))
     structures = {"toy": Structure(Type("toy", 256, 64), members)}
-    return Layout("x", 64, "", frozenset(), frozenset(), {}, {}, structures)
+    return Layout("x", 64, "", frozenset(), frozenset(), structures)
 
 
 def test_findings_are_about_members_that_share_a_line() -> None:

@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
 from schedlib.cache import cache_dir
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.layout.columns import ensure_tools
-from schedlib.layout.compile import Column, chosen_archs, compiled
-from schedlib.layout.members import Structure, read_members
+from schedlib.layout.compile import Column, chosen_archs
+from schedlib.layout.members import Structure
+from schedlib.layout.pack_units import pack_layout
 from schedlib.paths import PATCHES
 from schedlib.runs.packages import KernelSource, of_changes, placebo_of, with_placebo
-from schedlib.tree.compose import with_tests
 from schedlib.tree.kernel_tree import Tree
 
 pytestmark = pytest.mark.guest
@@ -30,7 +30,7 @@ def test_every_change_has_one() -> None:
 def structures(tree: Tree, source: KernelSource) -> Mapping[str, Structure]:
     (arch,) = chosen_archs(["x86_64"])
     ensure_tools([Column(arch)])
-    return read_members(Path(compiled(cache_dir(), tree, with_tests(tree, source.commit), Column(arch))))
+    return pack_layout(cache_dir(), tree, source.commit, Column(arch), our_rules()).structures
 
 
 @pytest.mark.parametrize("change", PADDED)
