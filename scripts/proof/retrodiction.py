@@ -30,7 +30,7 @@ from schedlib.layout.columns import ensure_tools, pack_columns
 from schedlib.layout.compile import Column
 from schedlib.layout.members import resolve
 from schedlib.layout.pack_units import pack_layout
-from schedlib.layout.patch_check import broken_rules
+from schedlib.layout.patch_findings import broken_rules
 from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, complained, share_line
 from schedlib.layout.struct_job import declaration_in, declaring_file
 from schedlib.options import TreeOptions

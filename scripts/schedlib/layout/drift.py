@@ -10,14 +10,14 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, ABOUT_TYPE, UNLISTED, WORDS, Rules
+from schedlib.contracts.contract_rules import WORDS, Rules
 from schedlib.contracts.first_contract import MARKER
-from schedlib.formats.contract_file import ANY_LINE, ClauseKind
+from schedlib.formats.contract_file import ClauseKind
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Moment, Positive, Strict, Word
 from schedlib.layout.headroom import free_bytes
 from schedlib.layout.layout_diff import moved_members
-from schedlib.layout.members import Field, resolve
+from schedlib.layout.members import resolve
 from schedlib.layout.reads import place
 from schedlib.layout.rule_judge import (
     ClauseResult,
@@ -25,12 +25,12 @@ from schedlib.layout.rule_judge import (
     RuleOutcome,
     RuleResult,
     bytes_left,
-    intruders,
+    few,
+    happened,
     judge_rule,
-    member_holds,
-    pair_holds,
+    offences,
+    place_of,
     presence_of,
-    wanted_line,
 )
 from schedlib.tree.source import Presence
 from schedlib.verdict import Verdict
@@ -274,7 +274,7 @@ def _broken(
     failed = [each for each in result.clauses if each.outcome is RuleOutcome.FAIL]
     for tag in dict.fromkeys(each.clause.type for each in failed):
         its = [each for each in failed if each.clause.type == tag]
-        said = "; ".join(dict.fromkeys(_said(each, layout) for each in its))
+        said = "; ".join(dict.fromkeys(happened(each, layout) for each in its))
         members = dict.fromkeys(name for each in its for pair in offences(each, layout) for name in pair if name)
         readers = _readers(rules, tag, [name for each in its for name in each.clause.named])
         yield _found(before, after, kind, tag, (rule,), [*members], f"{rule}: {said}. Why: {reason}", readers)
@@ -293,60 +293,11 @@ def _worse(rules: Rules, before: JudgedKernel, after: JudgedKernel, rule: str) -
         fresh = [pair for pair in offences(other, after.layout) if pair not in known]
         if fresh:
             members = dict.fromkeys(name for pair in fresh for name in pair if name)
-            where = " and ".join(filter(None, (_names([pair[at] for pair in fresh]) for at in (0, 1))))
+            named = (list(dict.fromkeys(filter(None, names))) for names in zip(*fresh, strict=True))
+            where = " and ".join(filter(None, map(few, named)))
             text = f"{rule}, which was broken before: {WORDS[clause.kind]}; now also {where}"
             readers = _readers(rules, clause.type, clause.named)
             yield _found(before, after, DriftKind.INTRUDER, clause.type, (rule,), [*members], text, readers)
-
-
-def offences(result: ClauseResult, layout: Layout) -> list[tuple[str, str]]:
-    """What breaks a clause: a member and another one; the first is empty for a member that no clause names."""
-    if result.outcome is not RuleOutcome.FAIL or result.clause.kind in ABOUT_TYPE:
-        return []
-    if result.clause.kind in UNLISTED:
-        return [("", name) for name in intruders(result, layout)]
-    bad = [field for field in result.fields if not member_holds(result, field, layout)]
-    pairs = [
-        (field.member, other.member)
-        for field in bad
-        for other in result.others
-        if not pair_holds(result.clause.kind, field, other, layout)
-    ]
-    return pairs or [(field.member, "") for field in bad]
-
-
-def _said(result: ClauseResult, layout: Layout) -> str:
-    """A broken clause in few words."""
-    clause = result.clause
-    words = WORDS[clause.kind]
-    if clause.kind in ABOUT_BYTES:
-        words = f"{words} {clause.arg}"
-    elif clause.kind in ABOUT_LINES:
-        words = (
-            f"{words} {'one line' if clause.arg == ANY_LINE else f'line {wanted_line(clause, result.fields, layout)}'}"
-        )
-    if clause.kind in ABOUT_TYPE:
-        return f"{words}; there are {layout.types[clause.type].size - sum(field.size for field in result.fields)}"
-    pairs = offences(result, layout)
-    if clause.kind in UNLISTED:
-        return f"{words}: {_names(clause.members)}; there now: {_names([pair[1] for pair in pairs])}"
-    if any(other for _, other in pairs):
-        return f"{words}: {_names([pair[0] for pair in pairs])} with {_names([pair[1] for pair in pairs])}"
-    bad = {name for name, _ in pairs}
-    return f"{words}; not so {_names([_place(field, layout) for field in result.fields if field.member in bad])}"
-
-
-def _place(field: Field, layout: Layout) -> str:
-    """A member with its lines."""
-    first, last = layout.line_of(field.offset), layout.line_of(field.last)
-    return f"{field.member} (line {first})" if first == last else f"{field.member} (lines {first}-{last})"
-
-
-def _names(names: Collection[str], most: int = 8) -> str:
-    """Names as a text; of many the first ones."""
-    listed = list(dict.fromkeys(filter(None, names)))
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(listed[:most]) + more
 
 
 def _readers(rules: Rules, tag: str, members: Collection[str]) -> tuple[str, ...]:
@@ -422,7 +373,7 @@ def _joined(rules: Rules, before: JudgedKernel, after: JudgedKernel) -> Iterator
         if (tag, member) not in named:
             grouped.setdefault((tag, tuple(dict.fromkeys(names)), tuple(dict.fromkeys(beside))), []).append(member)
     for (tag, ids, near), members in grouped.items():
-        text = f"{_names(members)} came to a line of {_names(near)} ({', '.join(ids)})"
+        text = f"{few(members)} came to a line of {few(near)} ({', '.join(ids)})"
         yield _found(before, after, DriftKind.JOINED, tag, ids, members, text, _readers(rules, tag, near))
 
 
@@ -452,7 +403,7 @@ def _gone(rules: Rules, before: JudgedKernel, after: JudgedKernel) -> Iterator[D
             if was and not now:
                 lost.setdefault(tag, []).append("|".join(names))
     for tag, members in lost.items():
-        text = f"no longer there, or it has another name: {_names(members)}"
+        text = f"no longer there, or it has another name: {few(members)}"
         yield _found(before, after, DriftKind.GONE, tag, (), members, text)
 
 
@@ -473,11 +424,11 @@ def _reads(rules: Rules, before: JudgedKernel, after: JudgedKernel) -> Iterator[
             if field is None or any(each in was for each in spelled.get((tag, path), (path,))):
                 continue
             if home.isdisjoint(layout.lines_of(field)):
-                fresh.setdefault(through, []).append(_place(replace(field, member=path), layout))
+                fresh.setdefault(through, []).append(place_of(replace(field, member=path), layout))
         for through, told in fresh.items():
             by = f", through {through}()" if through else ""
             at = "line " + ", ".join(map(str, sorted(home))) if home else "no line"
-            text = f"{function}() began to touch {_names(told)}{by}; its members are on {at}"
+            text = f"{function}() began to touch {few(told)}{by}; its members are on {at}"
             members = tuple(each.partition(" ")[0] for each in told)
             yield _found(before, after, DriftKind.READ, tag, (), members, text, (function,))
 

@@ -223,6 +223,7 @@ class LayoutOptions:
         one_of("format", lambda: ("text", "b4", "sarif")),
     )
     verbose: bool = flag("--verbose", "with --patch: say also what was looked at")
+    quiet: bool = flag("--quiet", "with --patch: no note of structures whose lines have the members that they had")
     json: Path | None = option("--json FILE", "write the results here", new_path)
 
     @property

@@ -74,7 +74,8 @@ def _checked(options: LayoutOptions) -> LayoutOptions:
         raise SchedlineError("--commit, --staged and --range are of a git tree, and none is named", "add --kdir .")
     if not options.of_git and options.patch is None:
         build = None if options.struct else options.build
-        for option, value in (("--verbose", options.verbose), ("--format", options.form), ("--build", build)):
+        given = {"--verbose": options.verbose, "--quiet": options.quiet, "--format": options.form, "--build": build}
+        for option, value in given.items():
             if value:
                 raise SchedlineError(f"{option} belongs to --patch", "drop it")
         return options
@@ -117,6 +118,14 @@ def _patch_of(options: LayoutOptions) -> bytes | None:
     return git_patch(options.tree.kdir or Path(), options.commit, options.between)
 
 
+def _why_empty(options: LayoutOptions, reason: str) -> str:
+    if options.staged:
+        return "nothing is staged\n  next: git add FILE"
+    if options.of_git:
+        return f"{options.commit or options.between} changes nothing\n  next: git log --oneline"
+    return f"{reason}\n  next: does the command before it print a patch?"
+
+
 def _patch(options: LayoutOptions) -> Verdict:
     """Judge a patch, if it can move a member at all: otherwise nothing has to be loaded for it."""
     from schedlib.layout.patch_text import why_untouched
@@ -125,7 +134,7 @@ def _patch(options: LayoutOptions) -> Verdict:
     if reason := why_untouched(patch, options.contracts):
         empty = not patch.strip()
         if empty:
-            say(f"nothing was looked at: {reason}\n  next: does the command before it print a patch?")
+            say(f"nothing was looked at: {_why_empty(options, reason)}")
         elif options.verbose:
             print(f"nothing to look at: {reason}")
         if form != "text":

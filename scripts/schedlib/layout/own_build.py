@@ -80,6 +80,11 @@ class OwnBuild:
         file = self.build / ".config"
         return parse_config(file.read_text(errors="replace")) if file.is_file() else {}
 
+    def knows(self, option: str) -> bool:
+        """Whether some Kconfig file of the tree has an option."""
+        pattern = rf"^[[:space:]]*(menu)?config {option.removeprefix('CONFIG_')}$"
+        return not try_git(self.tree, "grep", "--no-index", "-qE", pattern, "--", "*Kconfig*").returncode
+
     def record_of(self, unit: str) -> Path | None:
         """What kbuild left about an object, such as kernel/fork.o; None if it is not built."""
         record = (self.build / unit).with_name(f".{Path(unit).name}.cmd")

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from schedlib.git import try_git
-from schedlib.layout.members import Structure
-from schedlib.layout.patch_check import Finding
+from schedlib.layout.patch_findings import Finding
 from schedlib.layout.reads import without_comments
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.unit_build import differing
@@ -27,7 +26,6 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _DIRECTIVE = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b\s*(.*)")
 _ATTRIBUTES = re.compile(r"\b__\w+(?:\s*\([^()]*\))?|__attribute__\s*\(\(.*?\)\)")
 _OPTION = re.compile(r"(!\s*(?:defined\s*\(?\s*|IS_ENABLED\s*\(\s*)?)?\b(CONFIG_\w+)")
-_MOST_NAMES = 6
 
 
 @dataclass(frozen=True)
@@ -192,20 +190,24 @@ def options_of(line: ChangedLine) -> tuple[str, ...]:
 
 
 def not_compiled(
-    lines: Sequence[ChangedLine], looked: Sequence[str], why: Mapping[str, str], hint: str = ""
+    lines: Sequence[ChangedLine],
+    looked: Sequence[str],
+    why: Mapping[str, str],
+    hint: Callable[[Sequence[str]], str] = lambda _: "",
 ) -> Iterator[Finding]:
     """One warning for the lines of each structure and condition.
 
     Args:
         looked: the names of the configurations.
         why: why a structure could not be compiled at all.
-        hint: what would compile them, for the end of the text.
+        hint: what would compile lines that need some options, for the end of the text.
     """
-    groups: defaultdict[tuple[str, str, tuple[str, ...], bool], list[int]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str, tuple[str, ...], bool, bool], list[int]] = defaultdict(list)
     for line in lines:
-        groups[line.file, line.place.tag, options_of(line), line.removed].append(line.number)
-    for (file, tag, options, removed), numbers in groups.items():
-        condition = f", which needs {' '.join(options)}" if options else ""
+        is_dead = "0" in line.place.guards
+        groups[line.file, line.place.tag, options_of(line), line.removed, is_dead].append(line.number)
+    for (file, tag, options, removed, is_dead), numbers in groups.items():
+        condition = ", under #if 0" if is_dead else f", which needs {' '.join(options)}" if options else ""
         reason = f" ({why[tag]})" if tag in why else ""
         where = (
             f"{len(numbers)} line{'s' * (len(numbers) > 1)} that it removes from"
@@ -214,48 +216,10 @@ def not_compiled(
         )
         text = (
             f"not compiled in {', '.join(looked) or 'any configuration'}: {where} struct {tag}{condition}{reason}. "
-            f"What the patch does there was not looked at{hint}"
+            f"What the patch does there was not looked at{'' if is_dead else hint(options)}"
         )
-        yield Finding(file, numbers[0], False, "", text)
+        yield Finding(file, numbers[0], False, "", text, tag=tag)
 
 
 def _lines(numbers: Sequence[int]) -> str:
     return f"line {numbers[0]}" if len(numbers) == 1 else f"{len(numbers)} lines from {numbers[0]} on"
-
-
-def told_without_contract(lines: Sequence[ChangedLine], before: Layout, after: Layout) -> Iterator[Finding]:
-    """What became of each structure that has no contract."""
-    for tag in dict.fromkeys(line.place.tag for line in lines):
-        old, new = before.structures.get(tag), after.structures.get(tag)
-        if new is None or old == new:
-            continue
-        first = next(line for line in lines if line.place.tag == tag)
-        size = f"{_size(new, after)} of {after.line}, on {after.name}"
-        if old is None:
-            yield Finding(first.file, first.number, False, "", f"struct {tag} is new, without a contract: {size}", True)
-            continue
-        said = [f"struct {tag} has no contract. {_size(old, before)} became {size}"]
-        for member in new.members:
-            if old.member(member.name) is None:
-                line = after.line_of(member.offset)
-                beside = [each.name for each in new.members if after.line_of(each.offset) == line and each != member]
-                shown = f" beside {_few(beside)}" if beside else ""
-                said.append(f"{member.name} is new on line {line}{shown}")
-        moved = [
-            member.name
-            for member in new.members
-            if (there := old.member(member.name)) and before.line_of(there.offset) != after.line_of(member.offset)
-        ]
-        if moved:
-            said.append(f"to another line moved {_few(moved)}")
-        yield Finding(first.file, first.number, False, "", "; ".join(said), True)
-
-
-def _size(structure: Structure, layout: Layout) -> str:
-    lines = layout.lines(structure.type.size)
-    return f"{structure.type.size} bytes on {lines} line{'' if lines == 1 else 's'}"
-
-
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more

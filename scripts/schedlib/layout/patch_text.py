@@ -28,7 +28,7 @@ _HOOK = """\
 #!/bin/sh
 # Written by `schedline layout --install-hook`. An error of schedline itself does not stop a commit.
 git diff --cached --quiet && exit 0
-{schedline} layout --kdir "$(git rev-parse --show-toplevel)" --staged
+{schedline} layout --kdir "$(git rev-parse --show-toplevel)" --staged --quiet
 [ $? -ne 1 ]
 """
 
@@ -108,12 +108,12 @@ def install_hook(kdir: Path | None) -> Verdict:
     schedline = shlex.join(COMMAND)
     hook = kdir / found.stdout.decode().strip() / "pre-commit"
     if hook.exists() and hook.read_text() != _HOOK.format(schedline=schedline):
-        line = f"{schedline} layout --kdir . --staged"
+        line = f"{schedline} layout --kdir . --staged --quiet"
         raise SchedlineError(f"{hook} exists, and stays as it is", f"add a line to it: {line}")
     hook.parent.mkdir(parents=True, exist_ok=True)
     hook.write_text(_HOOK.format(schedline=schedline))
     hook.chmod(0o755)
-    patch, series = f"{schedline} layout --kdir . --patch -", f"{schedline} premerge --kdir . --format b4"
+    patch, series = f"{schedline} layout --kdir . --quiet --patch -", f"{schedline} premerge --kdir . --format b4"
     settings = {
         "b4.prep-perpatch-check-cmd": patch,
         "b4.am-perpatch-check-cmd": patch,
@@ -164,14 +164,24 @@ def why_untouched(patch: bytes, contracts: Sequence[Path] = ()) -> str:
 
 def added_lines(patch: bytes) -> Iterator[tuple[str, int, str]]:
     """File, line number after the patch and text of each added line."""
+    return _lines(patch, "+")
+
+
+def removed_lines(patch: bytes) -> Iterator[tuple[str, int, str]]:
+    """File, line number before the patch and text of each removed line."""
+    return _lines(patch, "-")
+
+
+def _lines(patch: bytes, sign: str) -> Iterator[tuple[str, int, str]]:
     file, number = "", 0
+    head = {"+": r"\+\+\+", "-": "---"}[sign]
     for line in patch.decode(errors="replace").splitlines():
-        if match := re.match(r"\+\+\+ (?:b/)?(\S+)", line):
-            file = match.group(1)
-        elif match := re.match(r"@@ -\S+ \+(\d+)", line):
-            number = int(match.group(1))
-        elif line.startswith("+"):
+        if match := re.match(rf"{head} (?:[ab]/)?(\S+)", line):
+            file = match[1]
+        elif match := re.match(rf"@@ .*?\{sign}(\d+)", line):
+            number = int(match[1])
+        elif line.startswith(sign):
             yield file, number, line[1:]
             number += 1
-        elif not line.startswith(("-", "\\")):
+        elif not line.startswith(("+", "-", "\\")):
             number += 1

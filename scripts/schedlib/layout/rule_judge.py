@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -328,6 +328,89 @@ def _strangers(result: ClauseResult, member: Field, layout: Layout) -> list[str]
     ]
 
 
+def offences(result: ClauseResult, layout: Layout) -> list[tuple[str, str]]:
+    """What breaks a clause: a member and another one; the first is empty for a member that no clause names."""
+    if result.outcome is not RuleOutcome.FAIL or result.clause.kind in ABOUT_TYPE:
+        return []
+    if result.clause.kind in UNLISTED:
+        return [("", name) for name in intruders(result, layout)]
+    bad = [field for field in result.fields if not member_holds(result, field, layout)]
+    pairs = [
+        (field.member, other.member)
+        for field in bad
+        for other in result.others
+        if not pair_holds(result.clause.kind, field, other, layout)
+    ]
+    return pairs or [(field.member, "") for field in bad]
+
+
+def happened(result: ClauseResult, layout: Layout, known: Collection[str] = ()) -> str:
+    """What breaks a clause, its member first.
+
+    Args:
+        known: members that broke it before.
+    """
+    clause, kind = result.clause, layout.types[result.clause.type]
+    pairs = [pair for pair in offences(result, layout) if pair[1] not in known] or offences(result, layout)
+    ones, others = (
+        (few(list(dict.fromkeys(filter(None, names)))) for names in zip(*pairs, strict=True)) if pairs else ("", "")
+    )
+    places = few([place_of(field, layout) for field in result.fields if field.member in {one for one, _ in pairs}])
+    match clause.kind:
+        case ClauseKind.ALONE:
+            lines = sorted({layout.line_of(each.offset) for each in layout.fields(clause.type, [o for _, o in pairs])})
+            return f"{others} on line {', '.join(map(str, lines))}, kept for {few(clause.members, 2)}"
+        case ClauseKind.UNBROKEN:
+            return f"{others} between {few(clause.members)}"
+        case ClauseKind.ALIGNED:
+            return f"{places} begins no line"
+        case ClauseKind.ON_LINE | ClauseKind.STARTS_ON:
+            wanted = wanted_line(clause, result.fields, layout)
+            return (
+                f"{places} not on line {wanted}{f' with {result.fields[0].member}' if clause.arg == ANY_LINE else ''}"
+            )
+        case ClauseKind.APART:
+            return f"{ones} on a line with {others}"
+        case ClauseKind.FOLLOWS:
+            return f"{ones} before {others}"
+        case ClauseKind.HEADROOM:
+            left = bytes_left(result.fields, layout)
+            return f"{left} bytes left behind {result.fields[-1].member}, {clause.arg} are kept"
+        case ClauseKind.TYPE_ALIGNED:
+            return f"struct {kind.name} is aligned to {kind.align or 'less than a line'}"
+        case ClauseKind.TYPE_PADDED | ClauseKind.TYPE_SMALL | ClauseKind.TYPE_MOST | ClauseKind.TYPE_GAPS:
+            more = f", {clause.arg} are the most{' beside' if result.fields else ''} {few(clause.members)}".rstrip()
+            return f"struct {kind.name} has {kind.size} bytes{more if clause.kind in ABOUT_BYTES else ''}"
+        case _:
+            return f"{ones}{f' and {others}' if others else ''}: {places}"
+
+
+def few(names: Sequence[str], most: int = 6) -> str:
+    """Names as a text; of many the first ones."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def place_of(field: Field, layout: Layout) -> str:
+    """A member with its lines."""
+    first, last = layout.line_of(field.offset), layout.line_of(field.last)
+    return f"{field.member} (line {first})" if first == last else f"{field.member} (lines {first}-{last})"
+
+
+def kept(result: ClauseResult, layout: Layout) -> str:
+    """What a clause keeps, in words; of many members the first and the last."""
+
+    def shown(names: tuple[str, ...]) -> tuple[str, ...]:
+        return names if len(names) <= _MOST_NAMES else (*names[:2], "...", names[-1])
+
+    clause = result.clause
+    return describe(
+        replace(result, clause=replace(clause, members=shown(clause.members), others=shown(clause.others))), layout
+    )
+
+
+_MOST_NAMES = 5
+
+
 def describe(result: ClauseResult, layout: Layout) -> str:
     """A clause in words."""
     clause = result.clause
@@ -344,4 +427,7 @@ def describe(result: ClauseResult, layout: Layout) -> str:
     members = f": {' '.join(clause.members)}" if clause.members else ""
     label = "allowed" if clause.kind is ClauseKind.ALONE else "others"
     others = f"; {label}: {' '.join(clause.others)}" if clause.others else ""
-    return f"struct {clause.type}: {WORDS[clause.kind]}{arg}{members}{others}"
+    words = WORDS[clause.kind]
+    if clause.kind is ClauseKind.TYPE_MOST and not clause.members:
+        words = words.replace(" without them", "")
+    return f"struct {clause.type}: {words}{arg}{members}{others}"

@@ -23,7 +23,7 @@ from schedlib.formats.premerge_document import PremergeDocument, PremergePart
 from schedlib.gate.gate_options import GATES as OUR_GATES
 from schedlib.gate.gate_options import GateOptions
 from schedlib.git import try_git
-from schedlib.layout.patch_check import broken_rules
+from schedlib.layout.patch_findings import broken_rules
 from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_rule, presence_of
 from schedlib.premerge import record
 from schedlib.premerge.parts import Booted, blame, compared, said_by

@@ -29,8 +29,9 @@ from schedlib.guest.command_line import accelerator
 from schedlib.kernel.build import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose
 from schedlib.layout.columns import columns_for, pack_columns
-from schedlib.layout.patch_check import Finding, Steps, lost_members
-from schedlib.layout.patch_coverage import changed_lines, changed_texts, not_compiled
+from schedlib.layout.patch_check import Steps
+from schedlib.layout.patch_coverage import changed_texts
+from schedlib.layout.patch_findings import Finding
 from schedlib.layout.patch_job import Looks, compiled_layouts
 from schedlib.layout.patch_text import touches_layout
 from schedlib.layout.rule_judge import Layout
@@ -39,7 +40,7 @@ from schedlib.paths import CONFIGS
 from schedlib.premerge.premerge_options import TRAFFIC
 from schedlib.premerge.record import read_guests, write_guests, write_layouts
 from schedlib.premerge.series import PatchSeries, touched
-from schedlib.tree.compose import compose, refuse_lost_members
+from schedlib.tree.compose import compose
 from schedlib.tree.kernel_tree import Tree, at
 from schedlib.verdict import Verdict, worst
 
@@ -87,12 +88,11 @@ def layout(
         return Part("layout", Verdict.PASS, "no header, no Kconfig and no .c file with a contract is touched")
     rules, packs = our_rules(), pack_rules(pack_names(), contracts)
     base, head = (compose(at(tree, commit), expect=expected).commit for commit in (series.base, series.head))
-    for commit in (base, head):
-        refuse_lost_members(tree, commit)
     lines: list[str] = []
     tests: list[tuple[str, Verdict | None, str]] = []
     kept: dict[str, tuple[Layout, Layout] | None] = {}
-    looks = Looks(series.diff, partial(compiled_layouts, tree, Steps(base, head)))
+    texts = changed_texts(tree, base, head)
+    looks = Looks(series.diff, partial(compiled_layouts, tree, Steps(base, head)), texts)
 
     def judged(name: str, found: Sequence[Finding]) -> None:
         lines.extend(f"{name}: {each}" for each in found)
@@ -106,13 +106,13 @@ def layout(
 
     for column in columns_for(archs, ()):
         known = len(looks.found)
-        both = looks.at(column, rules)
-        kept[column.name] = both
-        if both is None:
+        look = looks.at(column, rules)
+        kept[column.name] = (look.before, look.after) if look else None
+        if look is None:
             skipped(column.name)
             continue
         for tag in rules.types():
-            old, new = (kind.size if (kind := each.types.get(tag)) else None for each in both)
+            old, new = (kind.size if (kind := each.types.get(tag)) else None for each in (look.before, look.after))
             lines += [f"{column.name}: struct {tag} {old} -> {new} bytes"] if old != new else []
         judged(column.name, looks.found[known:])
     write_layouts(out, kept)
@@ -123,25 +123,24 @@ def layout(
             judged(column.name, looks.found[known:])
         else:
             skipped(column.name)
-    lost = tuple(lost_members(packs, partial(tree.read, commit=base), partial(tree.read, commit=head)))
-    if lost:
-        judged("contracts", lost)
     known = len(looks.found)
-    changed = changed_lines(changed_texts(tree, base, head))
-    blind = looks.further(changed, pack_columns(archs, ())[0], rules, packs)
-    told = [*looks.found[known:], *not_compiled(blind, looks.names, looks.why)]
+    looks.further(pack_columns(archs, ())[0], rules, packs)
+    blind, missed = looks.blind(), looks.not_looked_at(rules, packs)
+    told = [*looks.found[known:], *missed]
     lines += map(str, told)
     if blind or any(each.error for each in told):
         seen = Verdict.FAIL if any(each.error for each in told) else Verdict.INCONCLUSIVE
         tests.append(("changed lines", seen, "\n".join(map(str, told))))
     if not is_judged:
         return Part("layout", Verdict.INCONCLUSIVE, "no configuration could be compiled", tuple(lines), tuple(tests))
-    findings = (*looks.found, *lost)
-    errors = sum(each.error for each in findings)
+    findings = (*looks.found, *missed)
+    errors = sum(len(each.rules) for each in findings if each.error)
     columns = sum(verdict is not None for _, verdict, _ in tests)
-    room = sum(not each.error and not each.note for each in findings)
+    room = sum(bool(each.rule) and not each.error for each in findings)
     summary = f"{columns} configurations: {errors} rules broken, {room} lines with less room"
-    summary += f"; {len(blind)} of {len(changed)} changed lines inside of structures were not compiled" if blind else ""
+    summary += (
+        f"; {len(blind)} of {len(looks.lines)} changed lines inside of structures were not compiled" if blind else ""
+    )
     verdict = Verdict.FAIL if errors else Verdict.INCONCLUSIVE if blind else Verdict.PASS
     return Part("layout", verdict, summary, tuple(lines), tuple(tests), findings)
 

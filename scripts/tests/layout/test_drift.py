@@ -73,9 +73,9 @@ def test_nothing_is_found_where_nothing_changed(kept: Clause) -> None:
 @pytest.mark.parametrize(
     ("kept", "places", "members", "text"),
     [
-        (TOGETHER, {"b": (64, 8)}, ("b",), "not so b (line 1)"),
-        (CLOSED, {"new": (16, 8)}, ("new",), "there now: new"),
-        (APART, {"w": (16, 8)}, ("a", "w"), "a with w"),
+        (TOGETHER, {"b": (64, 8)}, ("b",), "b (line 1) not on line 0 with a"),
+        (CLOSED, {"new": (16, 8)}, ("new",), "new on line 0, kept for a, b"),
+        (APART, {"w": (16, 8)}, ("a", "w"), "a on a line with w"),
     ],
 )
 def test_broken(kept: Clause, places: dict[str, tuple[int, int]], members: tuple[str, ...], text: str) -> None:

@@ -230,12 +230,19 @@ def test_trees_are_compared(tree: Path, cache: Path, capsys: pytest.CaptureFixtu
 
 
 def test_b4_gets_no_progress_that_it_takes_for_failures(
-    tree: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tree: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`b4 am --check` counts each line on stderr as a failed check."""
-    assert run("layout", "--kdir", str(tree), "--patch", patch(tree, tmp_path, HARMLESS)) is Verdict.PASS
+    """`b4 am --check` counts each line on stderr as a failed check. Without a hook nothing was said for a minute."""
+    words = ["layout", "--kdir", str(tree), "--patch", patch(tree, tmp_path, HARMLESS)]
+    assert run(*words, "--quiet") is Verdict.PASS
     assert capsys.readouterr() == ("", "")
     assert list((cache / "layout").iterdir())
+    said = f"compiling {tree} in schedline's own configurations, which takes a minute the first time\n"
+    assert run(*words) is Verdict.PASS
+    assert capsys.readouterr() == ("", said)
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    assert run(*words) is Verdict.PASS
+    assert capsys.readouterr() == ("", "")
     say("said afterwards")
     assert capsys.readouterr().err == "said afterwards\n"
 
@@ -281,14 +288,15 @@ def test_verbose_says_what_was_looked_at(
 ) -> None:
     words = ["layout", "--kdir", str(tree), "--verbose", "--patch"]
     assert run(*words, patch(tree, tmp_path, HARMLESS), "--arch", "x86_64", "--config", "numa,proxy") is Verdict.PASS
-    structures = "5 structures (cpupri, cpupri_vec, root_domain, rq, sched_avg)"
+    structures = "5 structures (none changed)"
     columns = "4 configurations (x86_64+numa, x86_64+proxy, x86_64+packs+numa, x86_64+packs+proxy)"
     lines = "2 of 2 changed lines inside of structures"
     assert capsys.readouterr().out == f"looked at {structures} on {columns}, at {lines}: nothing broken\n"
     assert run(*words, patch(tree, tmp_path, HARMFUL)) is Verdict.FAIL
     *errors, last = capsys.readouterr().out.splitlines()
     assert any("ERROR: rq-order.Q2: " in line for line in errors)
-    assert last.startswith(f"looked at {structures} on 2 configurations (x86_64+numa+proxy, x86_64+packs), at ")
+    changed = structures.replace("none changed", "changed: rq")
+    assert last.startswith(f"looked at {changed} on 2 configurations (x86_64+numa+proxy, x86_64+packs), at ")
     assert " inside of structures: 1 error, 1 warning" in last
     source = patch(tree, tmp_path, ("/* policy */", "/* x */"), "kernel/sched/build_policy.c")
     assert run(*words, source) is Verdict.PASS

@@ -339,6 +339,14 @@ def test_older_toy_kernel(older: str, change: str) -> None:
     assert its_own - failing(toy(older), change) <= {"cpupri-lines.C5"}
 
 
+def test_a_size_without_exceptions_is_told_without_them() -> None:
+    """sched-avg.G2 said `bytes of the type without them, at most 64`, and named nothing."""
+    where = rq(("a", 0, 8), size=128)
+    plain, less = (judge_clause(clause(ClauseKind.TYPE_MOST, names, 64), where) for names in ("", "a"))
+    assert describe(plain, where) == "struct rq: bytes of the type, at most 64"
+    assert describe(less, where) == "struct rq: bytes of the type without them, at most 64: a"
+
+
 def test_bytes_and_lines() -> None:
     where = layout(structure("rq", 64))
     assert (where.line_of(63), where.line_of(64), where.lines(64), where.lines(65)) == (0, 1, 1, 2)

@@ -11,9 +11,12 @@ import toys
 from toys import clause, layout, rules_of, structure, toy
 
 from conftest import SCHED_H, git
+from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ClauseKind
-from schedlib.layout.patch_check import Finding, findings, steps
+from schedlib.layout.members import Member, Structure, Type
+from schedlib.layout.patch_check import steps
+from schedlib.layout.patch_findings import Finding, PatchLook
 from schedlib.layout.patch_text import added_lines, require_diff, touches_layout, why_untouched
 from schedlib.layout.rule_judge import Layout
 from schedlib.tree.compose import compose
@@ -110,9 +113,14 @@ def test_added_lines_of_several_hunks() -> None:
     assert list(added_lines(text.replace("+b", " b").replace("+d\n+e", "-d").encode())) == []
 
 
-def found(before: Layout, after: Layout, patch: bytes = PATCH) -> list[Finding]:
+def findings(rules: Rules, patch: bytes, before: Layout, after: Layout, quiet: bool = False) -> list[Finding]:
     """The findings for a patch."""
-    return list(findings(toys.real_rules(), patch, before, after))
+    return PatchLook(rules, patch, before, after, {}).findings(quiet)
+
+
+def found(before: Layout, after: Layout, patch: bytes = PATCH) -> list[Finding]:
+    """The findings for a patch by the project's rules, without notes."""
+    return [each for each in findings(toys.real_rules(), patch, before, after) if not each.note]
 
 
 def test_patch_that_breaks_nothing_is_silent() -> None:
@@ -123,16 +131,19 @@ def test_patch_that_breaks_nothing_is_silent() -> None:
 def test_broken_rule_is_an_error_at_the_new_member() -> None:
     (finding,) = (row for row in found(toy(), toy("STRANGER")) if row.error)
     assert (finding.file, finding.line) == ("kernel/sched/sched.h", 102)
-    assert finding.text.startswith("rq-order.Q2: struct rq: no other member is on the lines of these: ")
-    assert ": is broken on toy+STRANGER: nr_running: offset 0, size 4, line 0;" in finding.text
-    assert "; there now: stranger. " in finding.text
+    head, what, why = finding.text.splitlines()
+    said = "stranger on line 0, kept for nr_running, nr_numa_running and 6 more (struct rq, toy+STRANGER)"
+    assert head == f"rq-order.Q2: {said}"
+    kept = "struct rq: no other member is on the lines of these: nr_running nr_numa_running ... idle"
+    assert what == f"    rq-order.Q2: {kept}"
+    assert why == f"        why: {toys.real_rules().rule('rq-order.Q2').reason}"
     assert finding.text.endswith(toys.real_rules().rule("rq-order.Q2").reason)
     assert str(finding).startswith("kernel/sched/sched.h:102: ERROR: rq-order.Q2: ")
 
 
 def test_each_broken_rule_is_told() -> None:
     errors = [row for row in found(toy(), toy("WIDE")) if row.error]
-    assert {row.text.partition(":")[0] for row in errors} == {"rq-order.Q1", "rq-order.Q2"}
+    assert [row.rules for row in errors] == [("rq-order.Q1", "rq-order.Q2")]
     assert {(row.file, row.line) for row in errors} == {("kernel/sched/sched.h", 101)}
 
 
@@ -143,21 +154,21 @@ def test_rule_that_was_broken_before_is_not_the_patchs_fault() -> None:
 
 def test_change_that_is_taken_back_is_an_error() -> None:
     errors = [row for row in found(toy(), toy("OLD_RD")) if row.error]
-    assert {row.text.partition(":")[0] for row in errors} == {f"rd-lines.R{number}" for number in range(1, 10)}
+    assert {rule for row in errors for rule in row.rules} == {f"rd-lines.R{number}" for number in range(1, 10)}
 
 
 def test_rule_that_can_no_longer_be_judged_is_an_error() -> None:
     errors = [row for row in found(toy(), toy("-HAVE_RT_PUSH_IPI")) if row.error]
-    assert {row.text.partition(":")[0] for row in errors} == {"rd-lines.R5", "rd-lines.R7", "rd-lines.R9"}
-    lost = "(no root_domain.rto_lock rto_loop rto_cpu rto_loop_next rto_loop_start in this configuration)"
-    assert f"can no longer be judged {lost}" in " ".join(row.text for row in errors)
+    assert [row.rules for row in errors] == [("rd-lines.R5", "rd-lines.R7", "rd-lines.R9")]
+    lost = ": no root_domain.rto_lock rto_loop rto_cpu rto_loop_next rto_loop_start in this configuration"
+    assert f"can no longer be judged{lost}" in " ".join(row.text for row in errors)
 
 
 def test_less_room_is_a_warning() -> None:
     (finding,) = (row for row in found(toy("STRANGER"), toy("STRANGER", "NARROW")) if not row.error)
     assert finding.text.startswith(
-        "rq-order.Q1 still holds on toy+STRANGER+NARROW, but the patch takes room on cache line 0 of struct rq: "
-        "20 bytes of it were unused, now 4; idle, the last of its members, ended 24 bytes before its end, now 8. "
+        "rq-order.Q1: less room on line 0 of struct rq on toy+STRANGER+NARROW: "
+        "20 bytes of it were unused, now 4; idle, the last member, ended 24 bytes before its end, now 8\n"
     )
     assert ": WARNING: " in str(finding)
 
@@ -168,22 +179,23 @@ def test_warning_says_what_to_do() -> None:
     before, after = (
         layout(structure("rq", 64, ("a", 0, 1), ("b", 1, 1), *more)) for more in ((), (("stranger", 2, 4),))
     )
-    (finding,) = findings(rules_of(clause(ClauseKind.ON_LINE, "a b", 0)), PATCH, before, after)
+    finding, note = findings(rules_of(clause(ClauseKind.ON_LINE, "a b", 0)), PATCH, before, after)
+    assert note.note
     assert finding.text == (
-        "x.R1 still holds on toy, but the patch takes room on cache line 0 of struct rq: 62 bytes of it were unused, "
-        "now 58. If what it adds is not used together with a b, move it to another line (pahole -C rq shows the "
-        "holes); otherwise there is nothing to do"
+        "x.R1: less room on line 0 of struct rq on toy: 62 bytes of it were unused, now 58\n"
+        "    if what it adds is not used together with a, b, move it to another line (pahole -C rq shows the holes); "
+        "otherwise there is nothing to do"
     )
 
 
 def warning(after: Layout) -> str:
     """The warning about the first line of struct rq, when it has less room but the rule still holds."""
-    (text,) = (row.text for row in found(toy(), after) if row.text.startswith("rq-order.Q1 still holds"))
+    (text,) = (row.text for row in found(toy(), after) if row.text.startswith("rq-order.Q1: less room"))
     return text
 
 
 def test_full_line_is_told() -> None:
-    full = "now 0. The next pointer put before that member breaks the rule. "
+    full = "now 0. The next pointer put before that member breaks the rule\n"
     assert full in warning(toy("NARROWER"))
     assert full.replace("now 0", "now 8") not in warning(toy("NARROW"))
 
@@ -193,7 +205,107 @@ def test_error_has_no_warning_beside_it() -> None:
     kept, room = clause(ClauseKind.ON_LINE, "a b", 1), clause(ClauseKind.HEADROOM, "b", 8)
     before, after = (layout(structure("rq", 256, ("a", 64, 8), ("b", place, 8))) for place in (80, 116))
     for clauses, errors in (((kept,), [False]), ((kept, room), [True])):
-        assert [row.error for row in findings(rules_of(*clauses), PATCH, before, after)] == errors
+        assert [row.error for row in findings(rules_of(*clauses), PATCH, before, after) if not row.note] == errors
+
+
+def changed(*members: Member, size: int = 256) -> Layout:
+    """struct rq with some members."""
+    return layout(Structure(Type("rq", size, 64), members))
+
+
+A, B, C = Member("a", "int", 0, 4), Member("b", "u64", 64, 8), Member("c", "u64", 128, 8)
+NAMED = replace(
+    rules_of(clause(ClauseKind.APART, "a b"), clause(ClauseKind.ALONE, "b")),
+    members=tuple(("rq", (name,), frozenset({"x"})) for name in "ab"),
+)
+
+
+def test_a_structure_whose_rules_hold_gets_a_note() -> None:
+    """It was silent when members moved in mm_struct or root_domain and no rule broke."""
+    (note,) = findings(
+        NAMED, b"", changed(A, B, C), changed(A, B, replace(C, offset=200), replace(C, name="new", offset=8))
+    )
+    assert str(note) == (
+        "-:0: NOTE: struct rq: 256 bytes on 4 lines as before, on toy\n"
+        "    new on line 0: new, beside a\n"
+        "    on another line: c"
+    )
+    assert findings(NAMED, b"", changed(A, B, C), changed(A, B, C)) == []
+
+
+def test_quiet_tells_only_lines_that_changed_hands() -> None:
+    before, within = changed(A, B, C), changed(A, B, replace(C, offset=136))
+    assert [row.note for row in findings(NAMED, b"", before, within)] == [True]
+    assert findings(NAMED, b"", before, within, quiet=True) == []
+    assert findings(NAMED, b"", before, changed(A, B, replace(C, offset=192)), quiet=True) != []
+
+
+def test_a_note_has_at_most_six_lines() -> None:
+    members = [Member(f"m{at}", "int", 64 * at, 4) for at in range(20)]
+    later = [replace(each, offset=each.offset + 64) for each in members[:19]]
+    fresh = [Member(f"new{at}", "int", 68 + 64 * at, 4) for at in range(3)]
+    patch = b"--- a/x.h\n+++ b/x.h\n@@ -1 +1,0 @@\n-int m19;\n"
+    before = changed(*members, C, size=2048)
+    after = changed(*later, *fresh, replace(C, name="other"), size=2048)
+    (note,) = findings(rules_of(clause(ClauseKind.ALIGNED, "none")), patch, before, after)
+    assert [line.partition(":")[0].strip() for line in str(note).splitlines()[1:]] == [
+        "new on line 1",
+        "new on line 2",
+        "on another line",
+        "with another name",
+        "gone",
+    ]
+
+
+def test_an_alignment_that_is_dropped_and_not_needed_here_is_told() -> None:
+    """A patch that took the attribute from rq's clock passed where the member began a line by luck."""
+    patch = b"--- a/x.h\n+++ b/x.h\n@@ -3 +3 @@\n-u64 b ____cacheline_aligned;\n+u64 b;\n"
+    (row,) = findings(NAMED, patch, changed(A, replace(B, align=64)), changed(A, B))
+    said = "b lost its alignment, and begins line 1 only because of what lies before it (struct rq, toy)"
+    assert str(row) == f"x.h:3: WARNING: x.R1: {said}"
+    (row,) = findings(NAMED, patch, changed(A, B, replace(C, align=64)), changed(A, B, C))
+    assert row.note and "c lost its alignment" in row.text
+
+
+def test_members_that_no_line_removes_are_told() -> None:
+    """An #undef before an #ifdef took members away in silence."""
+    undef = b"--- a/x.h\n+++ b/x.h\n@@ -1,0 +2 @@\n+#undef CONFIG_X\n"
+    (row,) = findings(NAMED, undef, changed(A, B, C), changed(A, B))
+    assert (row.error, row.note) == (False, False)
+    assert str(row).startswith("x.h:2: WARNING: struct rq has no c any more on toy, and no removed line names it")
+    removed = b"--- a/x.h\n+++ b/x.h\n@@ -2 +1,0 @@\n-u64 c;\n"
+    (row,) = findings(NAMED, removed, changed(A, B, C), changed(A, B))
+    assert row.note and "gone: c" in row.text
+
+
+def test_a_member_of_a_contract_that_is_removed_is_an_error() -> None:
+    removed = b"--- a/x.h\n+++ b/x.h\n@@ -2 +1,0 @@\n-int a;\n"
+    row, *_ = (each for each in findings(NAMED, removed, changed(A, B), changed(B)) if "contract" in each.text)
+    assert row.error and row.text.startswith("x.R1: a is gone, and its contract names it")
+
+
+def test_a_new_name_is_told_as_one() -> None:
+    """It was told as an intruder on the line of the member's own."""
+    patch = b"--- a/x.h\n+++ b/x.h\n@@ -2 +2 @@\n-u64 b;\n+u64 other;\n"
+    (row,) = findings(NAMED, patch, changed(A, B), changed(A, replace(B, name="other")))
+    assert str(row).startswith(
+        "x.h:2: ERROR: x.R1: b is other now, and its contract names the old one (struct rq, toy)\n"
+    )
+    both = replace(NAMED, members=(("rq", ("b", "other"), frozenset({"x"})),))
+    (row,) = findings(both, patch, changed(A, B), changed(A, replace(B, name="other")))
+    assert row.note and "with another name: b is other" in row.text
+    (row,) = findings(NAMED, patch.replace(b"b;", b"c;"), changed(A, B, C), changed(A, B, replace(C, name="other")))
+    assert row.note and "with another name: c is other" in row.text
+
+
+def test_what_one_line_breaks_is_one_error_that_begins_with_it() -> None:
+    """One removed attribute gave seven ERRORs, with the useful part last."""
+    (row,) = (each for each in found(toy(), toy("OLD_RD")) if each.error)
+    first, *below = row.text.splitlines()
+    assert len(row.rules) == 9
+    assert first.startswith("rd-lines.R1, rd-lines.R2, rd-lines.R3 and 6 more: rd-lines is not in this tree any more; ")
+    assert len(first) < 320 and first.endswith(" more (struct root_domain, toy+OLD_RD)")
+    assert len(below) >= 9 and all(line.startswith(("    rd-lines.R", "        why: ")) for line in below)
 
 
 @pytest.mark.parametrize(

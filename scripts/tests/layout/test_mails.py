@@ -129,6 +129,9 @@ def test_git_is_asked_for_the_patch(series: Path, cache: Path, capsys: pytest.Ca
     assert run(*kdir, "--range", "HEAD~2..HEAD") is Verdict.FAIL
     assert run(*kdir, "--commit", "HEAD~1") is Verdict.PASS
     assert run(*kdir, "--staged") is Verdict.INCONCLUSIVE
+    assert "nothing is staged\n  next: git add FILE\n" in capsys.readouterr().err
+    assert run(*kdir, "--range", "HEAD..HEAD") is Verdict.INCONCLUSIVE
+    assert "HEAD..HEAD changes nothing\n" in capsys.readouterr().err
     git(series, "reset", "-q", "--soft", "HEAD~1")
     capsys.readouterr()
     assert run(*kdir, "--staged") is Verdict.FAIL
@@ -145,7 +148,7 @@ def test_the_installed_hook_stops_a_bad_commit(series: Path, cache: Path) -> Non
     git(series, "reset", "-q", "--hard", "HEAD~1")
     assert run("layout", "--kdir", str(series), "--install-hook") is Verdict.PASS
     assert run("layout", "--kdir", str(series), "--install-hook") is Verdict.PASS
-    assert "layout --kdir . --patch -" in git(series, "config", "b4.am-perpatch-check-cmd")
+    assert "layout --kdir . --quiet --patch -" in git(series, "config", "b4.am-perpatch-check-cmd")
     commit = ["git", "-c", "user.name=A", "-c", "user.email=a@localhost", "commit", "-am", "x"]
     text = (series / HEADER).read_text()
     (series / HEADER).write_text(text.replace(*SECOND))

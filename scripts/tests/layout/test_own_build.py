@@ -54,6 +54,7 @@ FILES = {
     "drivers/toy/toy.h": HEADER,
     "drivers/toy/inner.h": "struct inner { int a; };\n",
     "drivers/toy/toy.c": '#include "toy.h"\nstruct toy toy;\n',
+    "drivers/toy/Kconfig": 'config MORE\n\tbool "more"\n',
     "drivers/toy/alone.h": "#include <linux/types.h>\nstruct alone { u64 first; };\n",
 }
 
@@ -170,7 +171,7 @@ def test_a_broken_rule_is_an_error(built: Built) -> None:
     before = snapshot(built.tree, built.build)
     code, said = built.judge(built.patch("drivers/toy/toy.h", "aligned;\n", "aligned;\n\tu64 next;\n"))
     assert code == 1, said
-    assert "drivers/toy/toy.h:12: ERROR: toy." in said and f"on {built.build}" in said and "there now: next" in said
+    assert "drivers/toy/toy.h:12: ERROR: toy." in said and f", {built.build})" in said and "next on line 1" in said
     assert "at 1 of 1 changed line inside of structures: 1 error" in said
     assert snapshot(built.tree, built.build) == before
 
@@ -178,14 +179,14 @@ def test_a_broken_rule_is_an_error(built: Built) -> None:
 def test_a_header_inside_of_another_reaches_the_structure(built: Built) -> None:
     """The unit reads it, and the type is inside of the structure; a comment there changes nothing."""
     code, said = built.judge(built.patch("drivers/toy/inner.h", "int a;", "int a; char more[120];"))
-    assert code == 0 and "inner has no contract. 4 bytes" in said and "toy" in said.split("looked at")[1], said
+    assert code == 0 and "inner, which has no contract: 4 bytes" in said and "toy" in said.split("looked at")[1], said
     code, said = built.judge(built.patch("drivers/toy/inner.h", "struct", "/* more */\nstruct"))
     assert (code, "NOTE" in said) == (0, False), said
 
 
 def test_a_public_header_is_compiled_as_a_usual_object(built: Built) -> None:
     code, said = built.judge(built.patch("include/linux/shared.h", "u64 second;", "u64 second; u64 third;"))
-    assert code == 0 and "struct shared has no contract. 16 bytes on 1 line became 24 bytes" in said, said
+    assert code == 0 and "struct shared, which has no contract: 16 bytes on 1 line became 24 bytes" in said, said
 
 
 def test_a_line_that_is_not_configured_is_not_judged(built: Built) -> None:
@@ -197,6 +198,14 @@ def test_a_line_that_is_not_configured_is_not_judged(built: Built) -> None:
     )
     code, said = built.judge(built.patch("drivers/toy/toy.h", "more;\n", "more;\n\tu64 most;\n"))
     assert code == 0 and "at 1 of 1 changed line" in said, said
+
+
+@pytest.mark.parametrize("guard", ["#if 0", "#ifdef CONFIG_NEVER_HEARD_OF"])
+def test_other_configurations_are_named_only_where_they_help(built: Built, guard: str) -> None:
+    """`--arch x86_64` was offered for `#if 0`, and for an option that no Kconfig file has."""
+    code, said = built.judge(built.patch("drivers/toy/toy.h", "u64 read;", f"u64 read;\n{guard}\n\tu64 x;\n#endif"))
+    assert code == 3 and "not compiled in" in said and "--arch" not in said, said
+    assert ("under #if 0." if guard == "#if 0" else "needs CONFIG_NEVER_HEARD_OF=y.") in said
 
 
 def test_a_header_that_no_object_reads_is_not_judged(built: Built) -> None:
@@ -214,14 +223,14 @@ def test_a_patch_that_the_tree_has_is_compared_with_the_tree_before(built: Built
     patch = built.patch("drivers/toy/toy.h", "aligned;\n", "aligned;\n\tu64 next;\n")
     subprocess.run(["git", "apply", "-"], cwd=built.tree, input=patch, check=True)
     code, said = built.judge(patch)
-    assert code == 1 and "there now: next" in said, said
+    assert code == 1 and "next on line 1" in said, said
 
 
 def test_a_new_header_is_seen(built: Built) -> None:
     """Units are compiled again, since it may be found in place of another one; no object shows what is in it."""
     new = built.patch("drivers/toy/linux/types.h", "", "struct fresh { int a; };\n")
     code, said = built.judge(as_new(new, "drivers/toy/linux/types.h"))
-    assert code == 3 and "no object of" in said and "looked at 1 structure (toy)" in said, said
+    assert code == 3 and "no object of" in said and "looked at 1 structure (none changed)" in said, said
 
 
 @pytest.mark.parametrize(
@@ -265,7 +274,7 @@ def test_a_structure_of_a_new_header_is_seen(built: Built) -> None:
     new = as_new(new, "drivers/toy/new.h")
     used = built.patch("drivers/toy/toy.h", '"inner.h"\n', '"inner.h"\n#include "new.h"\n')
     code, said = built.judge(new + used)
-    assert code == 0 and "struct fresh is new, without a contract: 8 bytes" in said, said
+    assert code == 0 and "struct fresh, which has no contract: new, 8 bytes" in said, said
     subprocess.run(["git", "apply", "-"], cwd=built.tree, input=new + used, check=True)
     code, said = built.judge(built.patch("drivers/toy/toy.h", '#include "new.h"\n', ""))
     assert code == 0, said

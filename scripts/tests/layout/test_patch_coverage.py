@@ -9,6 +9,7 @@ import pytest
 from layout_command import run
 
 from conftest import git
+from schedlib.contracts.contract_rules import Rules
 from schedlib.kernel.kconfig import load
 from schedlib.layout.members import Member, Structure, Type
 from schedlib.layout.patch_coverage import (
@@ -18,9 +19,9 @@ from schedlib.layout.patch_coverage import (
     not_compiled,
     options_of,
     places,
-    told_without_contract,
     unseen,
 )
+from schedlib.layout.patch_findings import PatchLook
 from schedlib.layout.patch_text import touches_layout
 from schedlib.layout.rule_judge import Layout
 from schedlib.tree.kernel_tree import Tree, open_kdir
@@ -153,12 +154,16 @@ def test_a_structure_without_a_contract_is_told(tree: Tree, kernel: Path) -> Non
     lines = changed_lines(changed_texts(tree, *commit(tree, kernel, old, new)))
     names = [f"m{at}" for at in range(7)]
     was, now = layout("x86_64", "first", *names), layout("x86_64", "first", "second", *names)
-    [found] = told_without_contract(lines, was, now)
+    places = {line.place.tag: (line.file, line.number) for line in lines}
+    none = Rules((), ())
+    [found] = PatchLook(none, b"", was, now, places).told("pool")
     assert str(found) == (
-        "x.h:6: NOTE: struct pool has no contract. 64 bytes on 1 line became 72 bytes on 2 lines of 64, on "
-        "x86_64; second is new on line 0 beside first, m0, m1, m2, m3, m4 and 1 more; to another line moved m6"
+        "x.h:6: NOTE: struct pool, which has no contract: "
+        "64 bytes on 1 line became 72 bytes on 2 lines of 64, on x86_64\n"
+        "    new on line 0: second, beside first, m0, m1, m2, m3, m4 and 1 more\n"
+        "    on another line: m6"
     )
-    assert list(told_without_contract(lines, was, was)) == []
+    assert list(PatchLook(none, b"", was, was, places).told("pool")) == []
 
 
 def test_a_line_of_a_configuration_is_a_fragment() -> None:

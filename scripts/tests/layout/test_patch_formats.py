@@ -13,7 +13,8 @@ import pytest
 import toys
 
 from schedlib.contracts.contract_rules import our_rules
-from schedlib.layout.patch_check import Finding, as_b4, render
+from schedlib.layout.patch_check import as_b4, render
+from schedlib.layout.patch_findings import Finding
 from schedlib.main import main
 
 ERROR = Finding("kernel/sched/sched.h", 1180, True, "rq-order.Q2", "rq-order.Q2: struct rq: is broken")

@@ -18,7 +18,7 @@ from schedlib import doctor
 from schedlib.check import mutants
 from schedlib.check.mutants import Fate
 from schedlib.errors import SchedlineError
-from schedlib.layout.patch_check import Finding
+from schedlib.layout.patch_findings import Finding
 from schedlib.premerge import parts, premerge_job, premerge_verb
 from schedlib.premerge.parts import Booted, Part
 from schedlib.premerge.series import PatchSeries, read_series

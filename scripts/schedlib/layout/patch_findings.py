@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a patch does to structures, told by their layouts without and with it: what it breaks, takes and moves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from schedlib.contracts.contract_rules import Rules, has_member
+from schedlib.contracts.struct_source import HEADERS
+from schedlib.layout.headroom import Guarded, guarded_lines, lines_with_less_room
+from schedlib.layout.members import Structure
+from schedlib.layout.patch_text import added_lines, removed_lines
+from schedlib.layout.rule_judge import (
+    ClauseResult,
+    Layout,
+    RuleOutcome,
+    RuleResult,
+    few,
+    happened,
+    intruders,
+    judge_clause,
+    judge_rule,
+    kept,
+    member_holds,
+)
+
+_MOST_SAID = 3
+"""What happened, in the first line of a finding."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is told of one line of a patch.
+
+    Attributes:
+        error: a broken rule; else it is a warning.
+        rule: the first that it is about; empty where there is none.
+        text: in one line what happened; below it, indented, what is kept and why.
+        note: it is neither: only told.
+        tag: the structure.
+        also: further rules that are broken by the same.
+    """
+
+    file: str
+    line: int
+    error: bool
+    rule: str
+    text: str
+    note: bool = False
+    tag: str = ""
+    also: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        kind = "ERROR" if self.error else "NOTE" if self.note else "WARNING"
+        return f"{self.file}:{self.line}: {kind}: {self.text}"
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """All rules that it is about."""
+        return (self.rule, *self.also) if self.rule else ()
+
+
+def broken_rules(rules: Rules, before: Layout, after: Layout) -> Iterator[RuleResult]:
+    """Each rule that held and no longer does, as it is now."""
+    for rule in rules.rules:
+        was, now = judge_rule(rules, rule.id, before), judge_rule(rules, rule.id, after, frozenset([rule.change]))
+        if was.outcome is RuleOutcome.PASS and now.outcome is not RuleOutcome.PASS:
+            yield now
+
+
+def renamed(old: Structure, new: Structure) -> dict[str, str]:
+    """The members that have another name and are otherwise as they were: new names by the old ones."""
+    fresh = [each for each in new.members if old.member(each.name) is None]
+    found: dict[str, str] = {}
+    for member in old.members:
+        if new.member(member.name) is None:
+            same = (each for each in fresh if replace(each, name=member.name) == member)
+            if now := next((each.name for each in same if each.name not in found.values()), None):
+                found[member.name] = now
+    return found
+
+
+@dataclass(frozen=True)
+class PatchLook:
+    """Some structures without and with a patch, in one configuration.
+
+    Attributes:
+        places: the first line that the patch changes in a structure, as far as it changes one.
+    """
+
+    rules: Rules
+    patch: bytes
+    before: Layout
+    after: Layout
+    places: Mapping[str, tuple[str, int]]
+
+    @cached_property
+    def renamed(self) -> Mapping[str, Mapping[str, str]]:
+        """For each structure new names by the old ones."""
+        both = ((tag, old, self.after.structures.get(tag)) for tag, old in self.before.structures.items())
+        return {tag: found for tag, old, new in both if new and (found := renamed(old, new))}
+
+    @cached_property
+    def _named(self) -> Layout:
+        """The layout with the patch, where members have their old names: a new name alone breaks no rule."""
+        structures = dict(self.after.structures)
+        for tag, names in self.renamed.items():
+            old = {new: before for before, new in names.items()}
+            members = (replace(each, name=old.get(each.name, each.name)) for each in structures[tag].members)
+            structures[tag] = replace(structures[tag], members=tuple(members))
+        return replace(self.after, structures=structures)
+
+    def findings(self, quiet: bool = False) -> list[Finding]:
+        """What the patch breaks, then what it takes away, and a note of each structure that it changes otherwise.
+
+        Args:
+            quiet: no note of a structure in which each line has the members that it had.
+        """
+        found = [*self._broken(), *self._lost(), *self._loose()]
+        broken = {rule for each in found if each.error for rule in each.rules}
+        known = {each.tag for each in found}
+        tags = [tag for tag in self.rules.types() if tag not in known]
+        return [*found, *self._with_less_room(broken), *(note for tag in tags for note in self.told(tag, quiet=quiet))]
+
+    def _concerned(self) -> Rules:
+        """The rules that both layouts may not agree on: about a structure that differs, or whose change does."""
+        before, after, rules = self.before, self._named, self.rules
+        if (before.line, before.holds, before.unknown) != (after.line, after.holds, after.unknown):
+            return rules
+        same = {tag for tag, structure in after.structures.items() if before.structures.get(tag) == structure}
+        owners = {
+            clause.rule
+            for clause in rules.clauses
+            if clause.type not in same
+            or before.fields(clause.type, clause.named) != after.fields(clause.type, clause.named)
+        }
+        return replace(rules, rules=tuple(rule for rule in rules.rules if owners & {rule.id, rule.change}))
+
+    def _broken(self) -> Iterator[Finding]:
+        """The broken rules; those that one line breaks are told together."""
+        causes: dict[tuple[str, int, str], list[tuple[RuleResult, ClauseResult]]] = {}
+        for now in broken_rules(self._concerned(), self.before, self._named):
+            failed = [result for result in now.clauses if result.outcome is RuleOutcome.FAIL]
+            for result in failed or now.clauses:
+                tag = result.clause.type
+                causes.setdefault((*self._place(tag, self._wrong(result)), tag), []).append((now, result))
+        for (file, line, tag), rows in causes.items():
+            said = list(dict.fromkeys(self._happened(*row) for row in rows))
+            more = f"; and {len(said) - _MOST_SAID} more" if len(said) > _MOST_SAID else ""
+            first, *others = dict.fromkeys(now.rule for now, _ in rows)
+            what = f"{'; '.join(said[:_MOST_SAID])}{more} (struct {tag}, {self.after.name})"
+            head = f"{few([first, *others], _MOST_SAID)}: {what}"
+            below = []
+            for rule in (first, *others):
+                below += dict.fromkeys(
+                    f"{rule}: {kept(result, self._named)}" for now, result in rows if now.rule == rule
+                )
+                below.append(f"    why: {self.rules.rule(rule).reason}")
+            text = "\n    ".join([head, *below])
+            yield Finding(file, line, True, first, text, tag=tag, also=tuple(others))
+
+    def _happened(self, now: RuleResult, result: ClauseResult) -> str:
+        if now.outcome is not RuleOutcome.FAIL:
+            return f"can no longer be judged: {now.reason}"
+        if result.outcome is not RuleOutcome.FAIL:
+            return f"{self.rules.rule(now.rule).change} is not in this tree any more"
+        was = judge_clause(result.clause, self.before)
+        return happened(result, self._named, intruders(was, self.before))
+
+    def _wrong(self, result: ClauseResult) -> list[str]:
+        """The members because of which a clause is broken."""
+        if result.outcome is not RuleOutcome.FAIL:
+            return []
+        bad = (each.member for each in result.named if not member_holds(result, each, self._named))
+        return [*intruders(result, self._named), *bad]
+
+    def _place(self, tag: str, wrong: Collection[str] = ()) -> tuple[str, int]:
+        """The added line that most likely caused a finding, else the first one that the patch changes."""
+        lines = [row for row in added_lines(self.patch) if row[0].endswith(".h")] or list(added_lines(self.patch))
+        old, new = self.before.structures.get(tag), self._named.structures.get(tag)
+        if old and new:
+            fresh = [each.name for each in new.members if old.member(each.name) is None]
+            moved = [each.name for each in new.members if each not in old.members and each.name not in fresh]
+            touched = {*fresh, *moved}
+            for name in (*(each for each in wrong if each in touched), *fresh, *moved):
+                for file, number, text in lines:
+                    if re.search(rf"\b{re.escape(name)}\b", text):
+                        return file, number
+        if tag in self.places:
+            return self.places[tag]
+        if lines:
+            return lines[0][:2]
+        match = re.search(rb"^--- (?:a/)?(\S+\.h).*?^@@ -(\d+)", self.patch, re.M | re.S)
+        return (match.group(1).decode(), int(match.group(2))) if match else ("-", 0)
+
+    def _lost(self) -> Iterator[Finding]:
+        """Members that are gone, or have another name, where a contract names them or the patch does not."""
+        added, removed = (
+            set(re.findall(r"\w+", " ".join(text for _, _, text in rows)))
+            for rows in (added_lines(self.patch), removed_lines(self.patch))
+        )
+        for tag in self.rules.types():
+            old, new = self.before.structures.get(tag), self.after.structures.get(tag)
+            if old is None or new is None:
+                continue
+            names, silent = self.renamed.get(tag, {}), []
+            for member in old.members:
+                rule = _named_by(self.rules, tag, member.name, new)
+                if rule and member.name in names:
+                    text = f"{member.name} is {names[member.name]} now, and its contract names the old one"
+                elif new.member(member.name) or member.name in names:
+                    continue
+                elif member.name in added or member.name not in removed:
+                    silent.append(member.name)
+                    continue
+                elif rule:
+                    text = f"{member.name} is gone, and its contract names it"
+                else:
+                    continue
+                text = f"{rule}: {text} (struct {tag}, {self.after.name})\n    correct the contract; `old|new` is both"
+                yield Finding(*self._place(tag, names.values()), True, rule, text, tag=tag)
+            if silent:
+                text = f"struct {tag} has no {few(silent)} any more on {self.after.name}, and no removed line names"
+                text += (
+                    " it: an option or a macro changed" if len(silent) == 1 else " them: an option or a macro changed"
+                )
+                yield Finding(*self._place(tag), False, "", text, tag=tag)
+
+    def _loose(self) -> Iterator[Finding]:
+        """Members that begin a line by luck: an attribute did it, and is gone."""
+        line = self.after.line
+        for tag in self.rules.types():
+            old, new = self.before.structures.get(tag), self._named.structures.get(tag)
+            for member in new.members if old and new else ():
+                was = old.member(member.name) if old else None
+                if was is None or not was.align >= line > member.align or member.offset % line:
+                    continue
+                rule = _named_by(self.rules, tag, member.name)
+                text = (
+                    f"{member.name} lost its alignment, and begins line {self.after.line_of(member.offset)} only "
+                    f"because of what lies before it (struct {tag}, {self.after.name})"
+                )
+                place = self._place(tag, [member.name])
+                yield Finding(*place, False, rule, f"{rule}: {text}" if rule else text, not rule, tag)
+
+    def _with_less_room(self, broken: Collection[str]) -> Iterator[Finding]:
+        rules = self._concerned()
+        both = guarded_lines(rules, self.before), guarded_lines(rules, self._named)
+        for old, new in lines_with_less_room(*both):
+            if set(broken).isdisjoint(new.rules):
+                text = _less_room(old, new, self.after.name)
+                yield Finding(*self._place(new.type), False, new.rules[0], text, tag=new.type)
+
+    def told(self, tag: str, *, quiet: bool = False) -> Iterator[Finding]:
+        """A note of what became of a structure, in at most six lines."""
+        before, after = self.before, self.after
+        old, new = before.structures.get(tag), after.structures.get(tag)
+        if new is None or _places(old) == _places(new):
+            return
+        which = f"struct {tag}" if tag in self.rules.types() else f"struct {tag}, which has no contract"
+        size = f"{_size(new, after)} of {after.line}"
+        if old is None:
+            text = f"{which}: new, {size}, on {after.name}"
+            yield Finding(*self._place(tag), False, "", text, True, tag)
+            return
+        names = self.renamed.get(tag, {})
+        kept_names = {names.get(each.name, each.name): each for each in old.members}
+        fresh: dict[int, list[str]] = {}
+        for each in new.members:
+            if each.size and each.name not in kept_names:
+                fresh.setdefault(after.line_of(each.offset), []).append(each.name)
+        moved = [
+            each.name
+            for each in new.members
+            if each.size
+            and (was := kept_names.get(each.name))
+            and before.line_of(was.offset) != after.line_of(each.offset)
+        ]
+        if quiet and not fresh and not moved:
+            return
+        was_size = _size(old, before)
+        became = " as before" if _size(new, after) == was_size else f" became {size}"
+        rows = [f"{which}: {was_size}{became}, on {after.name}"]
+        for line, its in list(fresh.items())[:2]:
+            there = (each for each in new.members if each.size and after.line_of(each.offset) == line)
+            beside = [each.name for each in there if each.name not in its]
+            rows.append(f"new on line {line}: {few(its)}{f', beside {few(beside)}' if beside else ''}")
+        if len(fresh) > 2:
+            rows[-1] += f"; more on {len(fresh) - 2} other lines"
+        if moved:
+            rows.append(f"on another line: {few(moved)}")
+        if names:
+            rows.append(f"with another name: {few([f'{one} is {other}' for one, other in names.items()])}")
+        if gone := [each.name for each in old.members if each.name not in names and not new.member(each.name)]:
+            rows.append(f"gone: {few(gone)}")
+        if len(rows) == 1:
+            rows.append("no member is on another line")
+        yield Finding(*self._place(tag), False, "", "\n    ".join(rows), True, tag)
+
+
+def _named_by(rules: Rules, tag: str, name: str, new: Structure | None = None) -> str:
+    """The first rule that is about a member; empty if there is none, or if it names one that `new` has in its place."""
+    for owner, names, _ in rules.members:
+        roots = {each.partition(".")[0].removesuffix("[0]") for each in names}
+        if owner == tag and name in roots and not (new and any(new.member(each) for each in roots)):
+            about = (
+                each.rule for each in rules.clauses if each.type == tag and not roots.isdisjoint(_roots(each.named))
+            )
+            ids = {rule.id for rule in rules.rules}
+            return next((rule for rule in about if rule in ids), "")
+    return ""
+
+
+def _roots(paths: Collection[str]) -> set[str]:
+    return {each.partition(".")[0].removesuffix("[0]") for each in paths}
+
+
+def _places(structure: Structure | None) -> tuple[int, list[tuple[str, int, int]]] | None:
+    """What tells whether a structure changed: a type of the same size may have another name."""
+    rows = [(each.name, each.offset, each.size) for each in structure.members] if structure else []
+    return (structure.type.size, rows) if structure else None
+
+
+def _size(structure: Structure, layout: Layout) -> str:
+    lines = layout.lines(structure.type.size)
+    return f"{structure.type.size} bytes on {lines} line{'' if lines == 1 else 's'}"
+
+
+def _less_room(old: Guarded, new: Guarded, kernel: str) -> str:
+    """A guarded line with less room than before, and what to do about it."""
+    said = []
+    if new.free < old.free:
+        said.append(f"{old.free} bytes of it were unused, now {new.free}")
+    if new.left < old.left:
+        said.append(f"{new.members[-1]}, the last member, ended {old.left} bytes before its end, now {new.left}")
+    full = ". The next pointer put before that member breaks the rule" if new.is_full else ""
+    where = f"line {new.line} of struct {new.type} on {kernel}"
+    return (
+        f"{', '.join(new.rules)}: less room on {where}: {'; '.join(said)}{full}\n"
+        f"    if what it adds is not used together with {few(new.members)}, move it to another line "
+        f"(pahole -C {new.type} shows the holes); otherwise there is nothing to do"
+    )
+
+
+def lost_members(
+    rules: Rules,
+    before: Callable[[str], str | None],
+    after: Callable[[str], str | None],
+    told: Sequence[Finding] = (),
+) -> Iterator[Finding]:
+    """Each member of a contract that its source no longer has in any configuration: without it less is held.
+
+    Args:
+        before: returns the text of a file without the patch; None if there is no such file.
+        after: the same with the patch.
+        told: findings that tell it already.
+    """
+    known = {each.tag for each in told if each.error}
+    for tag, names, _ in rules.members:
+        files = HEADERS if rules.files[tag] in HEADERS else (rules.files[tag],)
+        old, new = ("\n".join(read(file) or "" for file in files) for read in (before, after))
+        if tag not in known and old != new and has_member(old, names) and not has_member(new, names):
+            rule = _named_by(rules, tag, names[0].partition(".")[0].removesuffix("[0]"))
+            what = f"{' or '.join(names)} is gone, and the contract of struct {tag} names it"
+            text = f"{rule}: {what}\n    correct the contract; `old|new` is both"
+            yield Finding(rules.files[tag], 1, True, rule, text, tag=tag)
