@@ -57,18 +57,13 @@ class Group(Strict, frozen=True):
 
     Attributes:
         name: such as "load-balance".
-        function, file: the function that touches the members, and its file.
         type: tag of the structure.
         members: the members that should be together.
-        also: other members that the function touched when the group was defined.
     """
 
     name: Word
-    function: Word
-    file: Word
     type: Word
     members: Words
-    also: tuple[Word, ...]
 
 
 class LayoutData(Strict, frozen=True):

@@ -128,7 +128,7 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
     add_verb(
         verbs,
         "headroom",
-        "bytes left on each guarded line, and drift that no rule catches",
+        "bytes left on each guarded line",
         first=[
             "schedline layout headroom                                Debian's 7.3, for x86_64",
             "schedline layout headroom --kdir . --config numa+proxy   your tree, in the tightest configuration",

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import DoesNotBuild, SchedlineError
-from schedlib.git import try_git
+from schedlib.git import git, try_git
 from schedlib.kernel.kconfig import parse_config
 from schedlib.layout.layout_options import ColumnOptions, LayoutOptions
 from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, units_for
@@ -30,6 +30,7 @@ from schedlib.layout.type_slice import reaches
 from schedlib.layout.unit_build import UnitBuild, command_of, lay_out, opaque_headers
 from schedlib.options import ChangeOptions
 from schedlib.process import run
+from schedlib.tree.kernel_tree import applied_tree, file_row
 
 _USUAL = ("kernel/fork.o", "kernel/sched/core.o", "init/main.o")
 """Objects whose commands serve for public headers; if they are not built, any other of the kernel does."""
@@ -295,7 +296,8 @@ def patched(own: OwnBuild, patch: bytes, revisions: tuple[str, str] | None) -> I
         raise SchedlineError(f"{own.build} shuffles structures: CONFIG_RANDSTRUCT", f"add {OURS}, or build without it")
     with tempfile.TemporaryDirectory(prefix="schedline-") as name:
         scratch = Path(name)
-        sources = _sources(own.tree, patch, revisions, scratch)
+        (scratch / "git").mkdir()
+        sources = _sources(own.tree, patch, revisions, scratch / "git")
         sides = []
         for side, which in enumerate(("old", "new")):
             (place := scratch / which).mkdir()
@@ -318,56 +320,35 @@ def _sources(tree: Path, patch: bytes, revisions: tuple[str, str] | None, scratc
     named = re.findall(rb"^(?:--- a/|\+\+\+ b/|rename (?:from|to) )([^\t\n]+)", patch, re.M)
     names = sorted({os.fsdecode(each) for each in named})
     there = {file: _content(tree / file) for file in names}
-    after, said = _applied(there, patch, scratch / "forth")
+    base = _repository(tree, there, scratch)
+    after, said = applied_tree(scratch, base, patch)
     if after:
-        return {file: (there[file], after[file]) for file in names}
-    before, _ = _applied(there, patch, scratch / "back", "--reverse")
+        return {file: (there[file], _blob(scratch, after, file)) for file in names}
+    before, _ = applied_tree(scratch, base, patch, "--reverse")
     if before:
-        return {file: (before[file], there[file]) for file in names}
+        return {file: (_blob(scratch, before, file), there[file]) for file in names}
     if revisions:
         return {file: (_blob(tree, revisions[0], file), _blob(tree, revisions[1], file)) for file in names}
-    if merged := _merged(tree, names, patch, scratch):
-        return {file: (_blob(tree, "HEAD", file), merged[file]) for file in names}
+    # By the blobs that the patch names.
+    merged, _ = applied_tree(scratch, base, patch, "--3way")
+    if merged:
+        return {file: (there[file], _blob(scratch, merged, file)) for file in names}
     errors = [line.removeprefix("error: ") for line in said.splitlines() if line.startswith("error: ")]
     why = "".join(f"\n    {line}" for line in errors or ["git apply finds nothing in it"])
     raise SchedlineError(f"the patch does not apply to {tree}:{why}", "rebase it, or check out what it was made for")
 
 
+def _repository(tree: Path, files: Mapping[str, bytes | None], place: Path) -> str:
+    """Make a repository that has some files, and reads what else a git tree has; returns the tree object."""
+    git(place, "init", "-q")
+    objects = try_git(tree, "rev-parse", "--path-format=absolute", "--git-path", "objects")
+    if not objects.returncode:
+        (place / ".git/objects/info/alternates").write_bytes(objects.stdout)
+    rows = [file_row(place, name, data) for name, data in files.items() if data is not None]
+    git(place, "update-index", "-z", "--index-info", stdin="".join(f"{row}\0" for row in rows).encode())
+    return git(place, "write-tree")
+
+
 def _blob(tree: Path, revision: str, file: str) -> bytes | None:
     done = try_git(tree, "cat-file", "blob", f"{revision}:{file}")
     return None if done.returncode else done.stdout
-
-
-def _applied(
-    files: Mapping[str, bytes | None], patch: bytes, place: Path, *options: str
-) -> tuple[dict[str, bytes | None] | None, str]:
-    """Files with a patch, None if it does not apply; and git's errors."""
-    place.mkdir()
-    for name, data in files.items():
-        if data is not None:
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            (place / name).write_bytes(data)
-    outside = {"GIT_CEILING_DIRECTORIES": str(place.parent)}
-    for counted in ((), ("--recount",)):
-        done = try_git(place, "apply", *options, *counted, "-", env=outside, stdin=patch)
-        if not done.returncode:
-            return {name: _content(place / name) for name in files}, ""
-    return None, done.stderr.decode(errors="replace")
-
-
-def _merged(tree: Path, names: Collection[str], patch: bytes, scratch: Path) -> dict[str, bytes | None] | None:
-    """Files of a git tree with a patch, by the blobs that it names. Git's objects are only read."""
-    objects = try_git(tree, "rev-parse", "--path-format=absolute", "--git-path", "objects").stdout.decode().strip()
-    if not objects:
-        return None
-    (scratch / "objects").mkdir()
-    borrowed = {
-        "GIT_INDEX_FILE": str(scratch / "index"),
-        "GIT_OBJECT_DIRECTORY": str(scratch / "objects"),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects,
-    }
-    try_git(tree, "read-tree", "HEAD", env=borrowed)
-    if try_git(tree, "apply", "--cached", "--3way", "-", env=borrowed, stdin=patch).returncode:
-        return None
-    shown = {file: try_git(tree, "show", f":{file}", env=borrowed) for file in names}
-    return {file: None if done.returncode else done.stdout for file, done in shown.items()}

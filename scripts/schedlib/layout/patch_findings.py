@@ -153,11 +153,10 @@ class PatchLook:
             first, *others = dict.fromkeys(now.rule for now, _ in rows)
             what = f"{'; '.join(said[:_MOST_SAID])}{more} (struct {tag}, {self.after.name})"
             head = f"{few([first, *others], _MOST_SAID)}: {what}"
-            below = []
+            below: list[str] = []
             for rule in (first, *others):
-                below += dict.fromkeys(
-                    f"{rule}: {kept(result, self._named)}" for now, result in rows if now.rule == rule
-                )
+                its = (kept(result, self._named) for now, result in rows if now.rule == rule)
+                below += dict.fromkeys(f"{rule}: {each}" for each in its)
                 below.append(f"    why: {self.rules.rule(rule).reason}")
             text = "\n    ".join([head, *below])
             yield Finding(file, line, True, first, text, tag=tag, also=tuple(others))

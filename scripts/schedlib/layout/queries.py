@@ -21,7 +21,6 @@ from schedlib.layout.headroom import guarded_lines
 from schedlib.layout.layout_options import EmitOptions, ExplainOptions, HeadroomOptions, RulesOptions
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.picture import draw_clause
-from schedlib.layout.reads import group_drift, groups
 from schedlib.layout.rule_judge import Layout, describe, judge_rule, presence_of
 from schedlib.names import pack_names
 from schedlib.options import DEFAULT_SERIES
@@ -68,24 +67,12 @@ class GuardedLine(Strict, frozen=True):
     full: bool
 
 
-class GroupDrift(Strict, frozen=True):
-    """A member that a function touches off the line of its group, and the columns in which it does."""
-
-    what: Word
-    where: tuple[Word, ...]
-
-
 class LayoutHeadroomDocument(Document, frozen=True, kw_only=True):
-    """schedline layout headroom: how much may still be added to the guarded lines.
+    """schedline layout headroom: how much may still be added to the guarded lines."""
 
-    Attributes:
-        drift: members that functions touch off the line of their group and that no rule catches.
-    """
-
-    schema: Literal["layout-headroom-1"]
+    schema: Literal["layout-headroom-2"]
     tool: Word
     lines: tuple[GuardedLine, ...]
-    drift: tuple[GroupDrift, ...]
 
 
 def emit_asserts(options: EmitOptions) -> Verdict:
@@ -109,8 +96,8 @@ def emit_asserts(options: EmitOptions) -> Verdict:
     return Verdict.PASS
 
 
-def _layouts(options: ExplainOptions | HeadroomOptions, rules: Rules) -> Iterator[tuple[Tree, str, Layout]]:
-    """Tree, composed commit and layout of each column asked for, with the structures that the rules are about."""
+def _layouts(options: ExplainOptions | HeadroomOptions, rules: Rules) -> Iterator[tuple[Tree, Layout]]:
+    """Tree and layout of each column asked for, with the structures that the rules are about."""
     columns = (columns_for if rules.changes() else pack_columns)(options.columns.arch, options.columns.config)
     ensure_tools(columns)
     tree, composition = composed_tree(options.tree, options.changes)
@@ -120,7 +107,7 @@ def _layouts(options: ExplainOptions | HeadroomOptions, rules: Rules) -> Iterato
         except Dropped as dropped:
             say(f"no column {column.name}: {dropped.observed}")
             continue
-        yield tree, composition.commit, layout
+        yield tree, layout
 
 
 def explain_rule(options: ExplainOptions) -> Verdict:
@@ -140,7 +127,7 @@ def explain_rule(options: ExplainOptions) -> Verdict:
             f"\nits lines in a kernel: add --kdir ~/linux, or --series {DEFAULT_SERIES}, which is downloaded (170 MB)"
         )
         return Verdict.PASS
-    for tree, _, layout in _layouts(options, rules):
+    for tree, layout in _layouts(options, rules):
         state = ""
         if is_ours:
             presence, missing = presence_of(rules, rule.change, layout)
@@ -202,8 +189,7 @@ def show_headroom(options: HeadroomOptions) -> Verdict:
     """Print how much can be added to each guarded line."""
     rules = our_rules()
     rows: list[GuardedLine] = []
-    told: dict[str, list[str]] = {}
-    for tree, commit, layout in _layouts(options, rules):
+    for _, layout in _layouts(options, rules):
         print(f"{layout.name}, lines of {layout.line}:")
         for row in guarded_lines(rules, layout):
             warning = ". WARNING: the next pointer put before that member breaks the rule" if row.is_full else ""
@@ -212,14 +198,6 @@ def show_headroom(options: HeadroomOptions) -> Verdict:
                 f"its last member {row.members[-1]} ends {row.left} bytes before the line does{warning}"
             )
             rows.append(GuardedLine(layout.name, row.type, row.line, row.rules, row.left, row.free, row.is_full))
-        for group in groups():
-            for member, line in group_drift(group, tree.read(group.file, commit) or "", layout):
-                text = f"{group.function}() also touches rq->{member}, off the line of its group"
-                told.setdefault(text, []).append(f"{layout.name} line {line}")
-    for text, names in told.items():
-        print(f"drift that no rule catches: {text} ({', '.join(names)})")
     if options.json:
-        drifted = tuple(GroupDrift(text, tuple(names)) for text, names in told.items())
-        found = LayoutHeadroomDocument(schema="layout-headroom-1", tool=TOOL, lines=tuple(rows), drift=drifted)
-        document.write(options.json, found)
+        document.write(options.json, LayoutHeadroomDocument(schema="layout-headroom-2", tool=TOOL, lines=tuple(rows)))
     return Verdict.PASS

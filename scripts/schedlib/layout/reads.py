@@ -172,19 +172,3 @@ def place(layout: Layout, tag: str, path: str) -> Field | None:
     """A member, or a member inside of one: as exactly as the structures that are known tell its place."""
     outer = path.partition(".")[0].removesuffix("[0]")
     return resolve(layout.structures, tag, path) or resolve(layout.structures, tag, outer)
-
-
-def group_drift(group: Group, source: str, layout: Layout) -> list[tuple[str, int]]:
-    """Members that the function touches on other lines, and did not touch when the group was defined.
-
-    Args:
-        source: text of the group's file.
-
-    Returns:
-        Name and line of each.
-    """
-    paths = touched(code_of({group.file: source}), group.function, group.type, depth=0) or {}
-    home = {layout.line_of(member.offset) for member in _found(group, layout)}
-    places = {path: place(layout, group.type, path) for path in paths if path not in (*group.members, *group.also)}
-    found = [(path, layout.line_of(field.offset)) for path, field in places.items() if field]
-    return [(path, line) for path, line in found if line not in home]

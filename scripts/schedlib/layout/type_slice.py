@@ -18,8 +18,6 @@ from functools import lru_cache
 _LITERAL = r'"(?:[^"\\\n]|\\.)*"|' + r"'(?:[^'\\\n]|\\.)*'"
 """A string or a character."""
 
-_EDGE = re.compile(rf"[{{}};]|{_LITERAL}")
-
 _NESTED = r"\((?:[^()]|\((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*\))*\)"
 """Parentheses, five deep."""
 
@@ -77,7 +75,9 @@ def type_slice(preprocessed: str, tags: Collection[str], words: Collection[str] 
     if re.search(r"^#\s*pragma\s+(?:pack|scalar_storage_order|GCC\s+(?:target|optimize))\b", preprocessed, re.M):
         return None
     text = re.sub(r"^#.*\n", "", preprocessed, flags=re.M)
-    chunks = [chunk for chunk in chunks_of(text) if "{" in chunk or "typedef" in chunk]
+    # A function ends with its body.
+    ended = (part for part in _parts(text) if part and part.endswith(";"))
+    chunks = [part for part in ended if "{" in part or "typedef" in part]
     by_tag: dict[str, list[int]] = defaultdict(list)
     by_word: dict[str, list[int]] = defaultdict(list)
     by_array: dict[str, list[int]] = defaultdict(list)
@@ -117,26 +117,6 @@ def type_slice(preprocessed: str, tags: Collection[str], words: Collection[str] 
     ordered = sorted(wanted)
     names = frozenset(name for at in ordered for name in defined[at])
     return TypeSlice("".join(f"{chunks[at].strip()}\n" for at in ordered), names)
-
-
-def chunks_of(text: str) -> Iterator[str]:
-    """The declarations and definitions of a preprocessed file, without the bodies of functions."""
-    depth, start, first = 0, 0, -1
-    for match in _EDGE.finditer(text):
-        at = match.start()
-        sign = text[at]
-        if sign == ";":
-            if not depth:
-                yield text[start : at + 1]
-                start, first = at + 1, -1
-        elif sign == "{":
-            if not depth and first < 0:
-                first = at
-            depth += 1
-        elif sign == "}":
-            depth -= 1
-            if not depth and _is_function(text[start:first]):
-                start, first = at + 1, -1
 
 
 def _is_function(head: str) -> bool:

@@ -382,17 +382,23 @@ def apply_diff(
     tree: Tree, parent: str, diff: bytes, message: str, *options: str, author: dict[str, str] | None = None
 ) -> str | None:
     """A commit with a diff on top of `parent`, made by `git apply` without a work tree; None when it does not apply."""
+    made, _ = applied_tree(tree.src, parent, diff, *options)
+    return commit_tree(tree.src, made, parent, message, author) if made else None
+
+
+def applied_tree(src: Path, parent: str, diff: bytes, *options: str) -> tuple[str | None, str]:
+    """The tree object of a commit or tree with a diff, None when it does not apply; and what git said."""
     # Wrong line counts are tolerated (--recount), but only as a second try: git then guesses where the last hunk ends.
-    with _scratch_index(tree.src, parent) as index:
+    with _scratch_index(src, parent) as index:
         whole = index["GIT_INDEX_FILE"]
         for counted in ((), ("--recount",)):
             # Copy the index for each try, because a failed one may leave conflicts in it. A copy is faster than
             # another read-tree of a kernel.
             tried = {"GIT_INDEX_FILE": shutil.copy(whole, f"{whole}.tried")}
-            words = ("apply", "--cached", *options, *counted, "-")
-            if not try_git(tree.src, *words, env=tried, stdin=diff).returncode:
-                return commit_tree(tree.src, git(tree.src, "write-tree", env=tried), parent, message, author)
-    return None
+            done = try_git(src, "apply", "--cached", *options, *counted, "-", env=tried, stdin=diff)
+            if not done.returncode:
+                return git(src, "write-tree", env=tried), ""
+    return None, done.stderr.decode(errors="replace")
 
 
 def checked_out(tree: Tree, commit: str) -> AbstractContextManager[None]:

@@ -9,7 +9,7 @@ import pytest
 import toys
 
 from schedlib.layout.members import read_members
-from schedlib.layout.type_slice import TypeSlice, chunks_of, reaches, type_slice
+from schedlib.layout.type_slice import TypeSlice, reaches, type_slice
 
 TEXT = """\
 # 1 "x.c"
@@ -72,8 +72,8 @@ def test_a_file_that_changes_the_meaning_of_all_is_not_divided() -> None:
 
 
 def test_functions_are_left_out_of_what_is_divided() -> None:
-    text = "int f(int x) __attribute__((cold)) { if (x) { return 1; } }\nstruct a { int x; } b = { 1 };\nint c;"
-    assert [chunk.strip() for chunk in chunks_of(text)] == ["struct a { int x; } b = { 1 };", "int c;"]
+    text = "int f(int x) __attribute__((cold)) { struct a { int y; } z; }\nstruct a { int x; } b = { 1 };\nint c;"
+    assert sliced(text, "a").text == "struct a { int x; } b = { 1 };\n"
 
 
 RAW = """\
