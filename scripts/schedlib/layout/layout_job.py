@@ -1,28 +1,41 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tree or built kernel -> layouts -> the rules -> one verdict."""
+"""tree or built kernel -> layouts -> the rules -> one verdict: a table, and a document (schema layout-1)."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from schedlib import doctor
+from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir
 from schedlib.contracts.contract_rules import Rules, our_rules, pack_rules, refuse_unknown_members, unknown_members
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.layout_document import LayoutDocument
 from schedlib.kernel.kconfig import Dropped
-from schedlib.layout import matrix
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.compile import Column, compiler_of
 from schedlib.layout.layout_options import LayoutOptions
-from schedlib.layout.matrix import JudgedColumn, judge_column
 from schedlib.layout.pack_units import pack_layout
+from schedlib.layout.picture import draw_clause
+from schedlib.layout.rule_judge import (
+    Layout,
+    RuleOutcome,
+    RuleResult,
+    describe,
+    intruders,
+    judge_rule,
+    presence_of,
+    shared_members,
+)
 from schedlib.layout.vmlinux import RUNNING_BTF, kernel_of, layout_of_kernel, running_kernel
+from schedlib.progress import table as aligned
+from schedlib.tree.changes import change_table
 from schedlib.tree.compose import refuse_lost_members
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
@@ -42,26 +55,23 @@ def judge_layout(options: LayoutOptions) -> Verdict:
             'add a [[rule]] and a promise with its id, such as keep = "on one line": docs/contracts.md has them all',
         )
     columns, fingerprint = _of_kernel(options, rules) if options.built else _of_tree(options, rules)
-    table = matrix.pack_table if options.of_packs else matrix.table
-    for text in (*matrix.failures(rules, columns), *table(rules, columns)):
+    shown = pack_table if options.of_packs else table
+    for text in (*failures(rules, columns), *shown(rules, columns)):
         print(text)
-    for text in (*matrix.key(rules), *matrix.notes(rules, columns), *matrix.open_findings(rules, columns)):
+    for text in (*key(rules), *notes(rules, columns), *open_findings(rules, columns)):
         print(text)
-    verdict = matrix.verdict_of(columns, options.require)
+    verdict = verdict_of(columns, options.require)
     print(f"verdict: {verdict.name}")
-    if text := matrix.advice(verdict, columns, options.require, options.source()):
+    if text := advice(verdict, columns, options.require, options.source()):
         print(text)
     if options.json:
-        found = matrix.layout_document(started, fingerprint, verdict, columns)
+        found = layout_document(started, fingerprint, verdict, columns)
         document.write_plain(options.json, LayoutDocument, found)
     return verdict
 
 
-_Judged = tuple[tuple[JudgedColumn, ...], dict[str, str]]
-"""The columns, and what they are of."""
-
-
-def _of_kernel(options: LayoutOptions, rules: Rules) -> _Judged:
+def _of_kernel(options: LayoutOptions, rules: Rules) -> tuple[tuple[JudgedColumn, ...], dict[str, str]]:
+    """The column of a built kernel, and what it is of."""
     doctor.require(["layout"])
     kernel = kernel_of(options.vmlinux) if options.vmlinux else running_kernel()
     layout = layout_of_kernel(options.vmlinux or RUNNING_BTF, kernel, rules)
@@ -69,7 +79,8 @@ def _of_kernel(options: LayoutOptions, rules: Rules) -> _Judged:
     return (column,), {"kernel": kernel.name, "machine": kernel.machine}
 
 
-def _of_tree(options: LayoutOptions, rules: Rules) -> _Judged:
+def _of_tree(options: LayoutOptions, rules: Rules) -> tuple[tuple[JudgedColumn, ...], dict[str, str]]:
+    """The columns of a tree, and what they are of."""
     wanted = (pack_columns if options.of_packs else columns_for)(options.columns.arch, options.columns.config)
     ensure_tools(wanted)
     tree, composition = composed_tree(options.tree, options.changes, expect=options.expect, base=options.base)
@@ -78,7 +89,7 @@ def _of_tree(options: LayoutOptions, rules: Rules) -> _Judged:
     else:
         read = partial(tree.read, commit=composition.commit)
         refuse_unknown_members(pack_rules((), options.contracts), read)
-        for text in matrix.left_out(rules, unknown_members(rules, read)):
+        for text in left_out(rules, unknown_members(rules, read)):
             print(text)
     columns = judged_columns(cache_dir(), tree, composition.commit, wanted, rules, composition.expected)
     fingerprint = {
@@ -103,3 +114,241 @@ def judged_columns(
             continue
         judged.append(judge_column(rules, column.name, layout, expected))
     return tuple(judged)
+
+
+MOST_NAMES = 8
+"""Kernels that a note lists by name; the JSON has all."""
+
+
+@dataclass(frozen=True)
+class JudgedColumn:
+    """One kernel: its layout with the rules' outcomes, or why it cannot be built.
+
+    Attributes:
+        absent: the reason why this architecture has no such configuration; then there is no layout.
+    """
+
+    name: str
+    layout: Layout | None
+    results: tuple[RuleResult, ...] = ()
+    presence: Mapping[str, str] | None = None
+    absent: str = ""
+
+    def outcome(self, rule: str) -> RuleOutcome:
+        """The outcome of a rule here."""
+        return next((result.outcome for result in self.results if result.rule == rule), RuleOutcome.NA)
+
+
+def judge_column(rules: Rules, name: str, layout: Layout, expected: frozenset[str]) -> JudgedColumn:
+    """Check every rule on one kernel."""
+    results = tuple(judge_rule(rules, rule.id, layout, expected) for rule in rules.rules)
+    presence = {change: presence_of(rules, change, layout)[0].value for change in rules.changes()}
+    return JudgedColumn(name, layout, results, presence)
+
+
+def verdict_of(columns: Sequence[JudgedColumn], require: Sequence[str] = ()) -> Verdict:
+    """FAIL when a rule fails anywhere; ERROR when a required one is n/a everywhere; all n/a is INCONCLUSIVE."""
+    outcomes = {result.outcome for column in columns for result in column.results}
+    if RuleOutcome.FAIL in outcomes:
+        return Verdict.FAIL
+    if any(all(column.outcome(rule) is RuleOutcome.NA for column in columns) for rule in require):
+        return Verdict.ERROR
+    return Verdict.PASS if RuleOutcome.PASS in outcomes else Verdict.INCONCLUSIVE
+
+
+def table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
+    """The matrix, one kernel on each line, a rule in each column; notes() lists the kernels that cannot be built."""
+    rows = [["", "line", *(rule.id.rpartition(".")[2] for rule in rules.rules)]]
+    rows += [
+        [column.name, str(column.layout.line), *(_word(column.outcome(rule.id)) for rule in rules.rules)]
+        for column in columns
+        if column.layout
+    ]
+    yield from aligned(rows, " ")
+
+
+def pack_table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
+    """The structures of packs, a line each, with a kernel in each column: how many rules hold, fail, or are n/a."""
+    built = [column for column in columns if column.layout]
+    if not built:
+        return
+    rows = [["", *(f"{column.name} ({column.layout.line})" for column in built if column.layout)]]
+    for tag in rules.types():
+        its = {clause.rule for clause in rules.clauses if clause.type == tag}
+        rows.append([tag, *(_counts([column.outcome(rule) for rule in its]) for column in built)])
+    yield from aligned(rows)
+
+
+def _counts(outcomes: Sequence[RuleOutcome]) -> str:
+    parts = [(outcomes.count(each), _word(each)) for each in (RuleOutcome.FAIL, RuleOutcome.PASS, RuleOutcome.NA)]
+    return ", ".join(f"{count} {word}" for count, word in parts if count)
+
+
+def key(rules: Rules) -> Iterator[str]:
+    """The legend of the table: a change on each line, with its rules."""
+    changes = change_table()
+    for name in rules.changes():
+        short = (rule.id.rpartition(".")[2] for rule in rules.rules if rule.change == name)
+        yield f"{' '.join(short)}: {name}, {changes[name].title}"
+    example = "Q1" if rules.changes() else rules.rules[0].id
+    yield f"what a rule keeps, and why: schedline layout explain {example}"
+
+
+def advice(verdict: Verdict, columns: Sequence[JudgedColumn], require: Sequence[str], source: Sequence[str]) -> str:
+    """Why a verdict is neither PASS nor FAIL, and what to do next; empty for PASS and FAIL.
+
+    Args:
+        source: options of `schedline layout` that name what was judged.
+    """
+    if verdict is Verdict.ERROR:
+        missing = [rule for rule in require if all(column.outcome(rule) is RuleOutcome.NA for column in columns)]
+        return f"--require: {', '.join(missing)} is n/a everywhere; the lines above say why"
+    if verdict is not Verdict.INCONCLUSIVE:
+        return ""
+    if not any(column.layout for column in columns):
+        return "there is no such kernel\n  next: choose another --arch or --config"
+    status = shlex.join(["schedline", "status", *source])
+    return (
+        "no rule was judged: this kernel has none of the changes, or does not tell; the lines above say why\n"
+        f"  next: {status} says which changes it has; with --expect ID a missing one is a FAIL"
+    )
+
+
+def _word(outcome: RuleOutcome) -> str:
+    return "FAIL" if outcome is RuleOutcome.FAIL else outcome.value
+
+
+def left_out(rules: Rules, unknown: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+    """Which members of packs a tree does not have: it is older than the contract, or they were renamed."""
+    of_each: dict[str, list[str]] = {}
+    for tag, names in unknown:
+        of_each.setdefault(tag, []).append("|".join(names))
+    for tag, members in of_each.items():
+        yield f"left out, {rules.files[tag]} of this tree has no such members: struct {tag}: {' '.join(members)}"
+
+
+def notes(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
+    """Why something is n/a or assumed."""
+    reasons: dict[str, dict[str, list[str]]] = {}
+    for column in columns:
+        if column.absent:
+            yield f"no column {column.name}: {column.absent}"
+        if column.layout and column.layout.assumed:
+            yield f"note: {column.name}: {column.layout.assumed}"
+        for result in column.results:
+            if result.outcome is RuleOutcome.NA:
+                reasons.setdefault(result.reason, {}).setdefault(result.rule, []).append(column.name)
+    everywhere = [column.name for column in columns if column.layout]
+    for reason, per_rule in reasons.items():
+        grouped: dict[tuple[str, ...], list[str]] = {}
+        for rule, where in per_rule.items():
+            grouped.setdefault(tuple(where), []).append(rule)
+        for names, its_rules in grouped.items():
+            listed = ", ".join(names) if len(names) <= MOST_NAMES else f"{len(names)} of {len(everywhere)} kernels"
+            only = "" if len(everywhere) == len(names) else f" ({listed})"
+            yield f"n/a, {reason}: {', '.join(its_rules)}{only}"
+    yield from _partly(rules, columns)
+
+
+def _partly(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
+    """Clauses that could not be judged in rules that pass: such a pass proves less."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for column in columns:
+        for result in column.results:
+            if result.outcome is RuleOutcome.PASS and column.layout:
+                for clause in result.clauses:
+                    if clause.unrecorded:
+                        what = describe(clause, column.layout)
+                        found.setdefault((f"{result.rule}, {what}", clause.reason), []).append(column.name)
+    for (what, reason), names in found.items():
+        yield f"not judged, {reason}: {what} ({', '.join(names)})"
+
+
+def open_findings(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
+    """The exceptions of the contracts that cost something, wherever the members share a line."""
+    layouts = [column.layout for column in columns if column.layout]
+    for finding in rules.findings:
+        names, ones, others = [], set[str](), set[str]()
+        for layout in layouts:
+            some = shared_members(layout, finding.type, finding.members, finding.others)
+            if some[0]:
+                names.append(layout.name)
+                ones |= set(some[0])
+                others |= set(some[1])
+        if names:
+            one, other = (
+                " ".join(name for name in all_ if name in seen)
+                for all_, seen in ((finding.members, ones), (finding.others, others))
+            )
+            where = f" ({', '.join(names)})" if len(names) < len(layouts) else ""
+            yield f"open finding, struct {finding.type}: {one} on a line with {other}: {finding.why}{where}"
+
+
+def failures(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
+    """Each broken clause with reason, source, members and picture; columns with the same text share one entry."""
+    told: dict[str, list[str]] = {}
+    for column in columns:
+        for result in column.results:
+            if result.outcome is RuleOutcome.FAIL and column.layout:
+                for text in _failure(rules, result, column.layout):
+                    told.setdefault(text, []).append(column.name)
+    for text, names in told.items():
+        head, _, rest = text.partition("\n")
+        yield f"FAIL {head} ({', '.join(names)})\n{rest}"
+
+
+def _failure(rules: Rules, result: RuleResult, layout: Layout) -> Iterator[str]:
+    rule = rules.rule(result.rule)
+    for clause in result.clauses:
+        if clause.outcome is not RuleOutcome.FAIL and not result.reason:
+            continue
+        if clause.outcome is RuleOutcome.NA:
+            continue
+        state = "is broken" if clause.outcome is RuleOutcome.FAIL else "holds by accident"
+        lines = [f"{rule.id}, {describe(clause, layout)}, {state}"]
+        lines += [f"    {result.reason}"] if result.reason else []
+        if found := intruders(clause, layout):
+            lines += [f"    there now: {', '.join(found)}"]
+        lines += [f"    why: {rule.reason}"]
+        forced = "forced in every configuration" if clause.clause.forced else "observed"
+        lines += [f"    source: {rule.source}, {forced}"]
+        lines += [f"    {text}" for text in draw_clause(clause, layout)]
+        yield "\n".join(lines)
+
+
+def layout_document(
+    started: datetime, fingerprint: Mapping[str, str], verdict: Verdict, columns: Sequence[JudgedColumn]
+) -> dict[str, object]:
+    """The content of the JSON document."""
+    return {
+        "schema": "layout-1",
+        "tool": TOOL,
+        "started": started.isoformat(),
+        "fingerprint": dict(fingerprint),
+        "status": verdict.name,
+        "columns": [_column(column) for column in columns],
+    }
+
+
+def _column(column: JudgedColumn) -> dict[str, object]:
+    layout = column.layout
+    return {
+        "name": column.name,
+        "absent": column.absent,
+        "line": layout.line if layout else None,
+        "assumed": layout.assumed if layout else "",
+        "presence": dict(column.presence or {}),
+        "types": {kind.name: {"size": kind.size, "align": kind.align} for kind in layout.types.values()}
+        if layout
+        else {},
+        "rules": [
+            {"id": result.rule, "outcome": result.outcome.value, "reason": result.reason} for result in column.results
+        ],
+        "fields": [
+            {"type": tag, "member": member.name, "offset": member.offset, "size": member.size}
+            for tag, structure in layout.structures.items()
+            for member in structure.members
+        ]
+        if layout
+        else [],
+    }

@@ -99,7 +99,7 @@ class OwnBuild:
         """The same of some object of the kernel; None if there is none. `make defconfig` builds host programs alone."""
         usual = next(filter(None, map(self.record_of, _USUAL)), None)
         others = (each for depth in ("*", "*/*") for each in self.build.glob(f"{depth}/.*.o.cmd"))
-        return usual or next((each for each in others if "-D__KERNEL__" in each.read_text(errors="replace")), None)
+        return usual or next((each for each in others if "-D__KERNEL__" in self._text(each)), None)
 
     def record_for(self, file: str) -> Path | None:
         """The same of an object that was made from a file of the tree; None if none is built."""
@@ -109,21 +109,28 @@ class OwnBuild:
             return self.any_record()
         return next((each for each in self.records(str(Path(file).parent)) if file in self.read_by(each)), None)
 
+    @cached_property
+    def _texts(self) -> dict[Path, str]:
+        return {}
+
+    def _text(self, record: Path) -> str:
+        if record not in self._texts:
+            self._texts[record] = record.read_text(errors="replace")
+        return self._texts[record]
+
     def read_by(self, record: Path) -> frozenset[str]:
         """The files of the tree that an object was made from."""
-        text = record.read_text(errors="replace")
-        top = self._top(text)
+        text, top = self._text(record), self._top(record)
         return frozenset(normpath(word.removeprefix(top)) for word in re.findall(r"^[ \t]+([^\s$]+)", text, re.M))
 
-    @staticmethod
-    def _top(record: str) -> str:
+    def _top(self, record: Path) -> str:
         """How an object's command spells the tree: "", or "../", or an absolute path with a slash at its end."""
-        source = re.search(r"^source_(\S+)\.o := (\S+)", record, re.M)
+        source = re.search(r"^source_(\S+)\.o := (\S+)", self._text(record), re.M)
         return source[2].partition(source[1])[0] if source else ""
 
     def source_of(self, record: Path) -> Path:
         """The tree that an object was made from."""
-        return (self.build / self._top(record.read_text(errors="replace"))).resolve()
+        return (self.build / self._top(record)).resolve()
 
     def unit_build(self, record: Path, src: Path, place: Path, own: Collection[str]) -> UnitBuild:
         """Compiles units with an object's command, for another source.
@@ -131,7 +138,7 @@ class OwnBuild:
         Raises:
             SchedlineError: the command cannot be read.
         """
-        command, top = command_of(record), self._top(record.read_text(errors="replace"))
+        command, top = command_of(self._text(record)), self._top(record)
         if command is None:
             raise SchedlineError(f"{record} holds no command that can be read", "make the object again")
         in_place = self.tree == self.build

@@ -279,7 +279,8 @@ def _bounds_now(made: UnitBuild, tree: Tree, record: _Record, commit: str) -> Bo
 
 def _opened(build: Path, tree: Tree, src: Path, own: frozenset[str], place: Path) -> UnitBuild | None:
     unit = Path(f"{_FLAGS}.o")
-    command = command_of((build / unit).with_name(f".{unit.name}.cmd"))
+    record = (build / unit).with_name(f".{unit.name}.cmd")
+    command = command_of(record.read_text(errors="replace")) if record.is_file() else None
     # A plugin may look at more than the types: it shuffles structures.
     if command is None or any(word.startswith("-fplugin") for word in command):
         return None
@@ -311,12 +312,12 @@ def _prepared(build: Path, tree: Tree, commit: str, column: Column, place: Path)
     return replace(made, bounds=bounds)
 
 
-def command_of(path: Path) -> tuple[str, ...] | None:
+def command_of(record: str) -> tuple[str, ...] | None:
     """The command in a file `.unit.o.cmd` that make left, without its files; None if it cannot be read."""
     try:
-        first = path.read_text(errors="replace").split("\n", 1)[0]
+        first = record.split("\n", 1)[0]
         words = shlex.split(first.partition(" := ")[2].replace("$(pound)", "#").replace("$$", "$"))
-    except (OSError, ValueError):
+    except ValueError:
         return None
     found: list[str] = []
     skipped = False

@@ -24,7 +24,7 @@ from schedlib.layout.drift import (
     judge_kernels,
     moves,
 )
-from schedlib.layout.drift_report import rows, text
+from schedlib.layout.drift_job import rows, text
 from schedlib.layout.rule_judge import Layout
 from schedlib.verdict import Verdict
 

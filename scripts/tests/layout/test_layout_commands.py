@@ -21,6 +21,7 @@ from conftest import git
 from schedlib import doctor
 from schedlib.errors import SchedlineError
 from schedlib.layout import columns, patch_job
+from schedlib.layout.layout_job import advice, judge_column, key
 from schedlib.layout.layout_options import (
     ExplainOptions,
     LayoutDiffOptions,
@@ -29,7 +30,6 @@ from schedlib.layout.layout_options import (
     find_rule,
     rule_ids,
 )
-from schedlib.layout.matrix import advice, judge_column, key
 from schedlib.layout.pack_units import pack_layouts
 from schedlib.options import TreeOptions
 from schedlib.paths import PROJECT

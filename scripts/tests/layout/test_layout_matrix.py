@@ -16,7 +16,7 @@ from toys import clause, layout, rules_of, structure, toy
 from by_schema import validator
 from schedlib.contracts.contract_rules import OpenFinding
 from schedlib.formats.contract_file import ClauseKind
-from schedlib.layout.matrix import (
+from schedlib.layout.layout_job import (
     JudgedColumn,
     failures,
     judge_column,
