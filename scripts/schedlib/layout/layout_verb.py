@@ -24,8 +24,8 @@ def add_parser(verbs: Verbs) -> None:
             "schedline layout --kdir . --commit HEAD               what a patch breaks or takes room from, else silent",
         ],
         text="""
-        Compiles the one unit that holds the offsets with Debian's cross compilers, and judges the rules from the
-        object. Or takes the offsets from the debug information of a kernel that somebody else built.""",
+        Compiles one unit that sees the structures with Debian's cross compilers, and judges the rules by its debug
+        information. Or takes that of a kernel that somebody else built.""",
         examples=[
             "schedline layout                                      Debian's 7.3 with all changes, for x86_64",
             "schedline layout --arch all                           every architecture in its own configuration",

@@ -212,15 +212,17 @@ class PatchLook:
                     text = f"{member.name} is {names[member.name]} now, and its contract names the old one"
                 elif new.member(member.name) or member.name in names:
                     continue
-                elif member.name in added or member.name not in removed:
+                elif member.name not in removed:
                     silent.append(member.name)
                     continue
                 elif rule:
                     text = f"{member.name} is gone, and its contract names it"
                 else:
                     continue
+                # A line that adds it may be in another structure, or under an option that is off here.
+                is_error = member.name not in added or member.name in names
                 text = f"{rule}: {text} (struct {tag}, {self.after.name})\n    correct the contract; `old|new` is both"
-                yield Finding(*self._place(tag, names.values()), True, rule, text, tag=tag)
+                yield Finding(*self._place(tag, names.values()), is_error, rule, text, tag=tag)
             if silent:
                 text = f"struct {tag} has no {few(silent)} any more on {self.after.name}, and no removed line names"
                 text += (

@@ -192,7 +192,7 @@ class Looks:
         look = PatchLook(rules, self.patch, *both, self._places)
         # A configuration is tried for one line: what is broken everywhere is known.
         is_further = column is not None and "=" in column.config
-        self._add(look.findings(self._quiet), {each.rule for each in self.found} if is_further else ())
+        self._add(look.findings(self._quiet), {each.rule for each in self.found} - {""} if is_further else ())
         return look
 
     def _add(self, found: Collection[Finding], known: Collection[str] = ()) -> None:

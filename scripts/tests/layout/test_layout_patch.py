@@ -282,6 +282,9 @@ def test_a_member_of_a_contract_that_is_removed_is_an_error() -> None:
     removed = b"--- a/x.h\n+++ b/x.h\n@@ -2 +1,0 @@\n-int a;\n"
     row, *_ = (each for each in findings(NAMED, removed, changed(A, B), changed(B)) if "contract" in each.text)
     assert row.error and row.text.startswith("x.R1: a is gone, and its contract names it")
+    elsewhere = removed.replace(b"+1,0 @@\n-int a;\n", b"+1 @@\n-int a;\n@@ -9,0 +9 @@\n+int a;\n")
+    row, *_ = (each for each in findings(NAMED, elsewhere, changed(A, B), changed(B)) if "contract" in each.text)
+    assert not row.error and not row.note and row.text.startswith("x.R1: a is gone, and its contract names it")
 
 
 def test_a_new_name_is_told_as_one() -> None:
