@@ -30,7 +30,7 @@ from schedlib.formats.document import write
 from schedlib.formats.mutants_document import MutantRow, MutantsDocument
 from schedlib.layout.columns import ensure_tools, pack_columns
 from schedlib.layout.compile import Column, all_read, arch_table
-from schedlib.layout.members import Structure, read_members
+from schedlib.layout.members import Structure, read_members, root_of
 from schedlib.layout.pack_units import Unit, pack_layout, units_of
 from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_clause
 from schedlib.names import pack_names
@@ -457,7 +457,7 @@ def attack_packs(cache: Path, tree: Tree, commit: str, column: Column) -> tuple[
     for its, text in zip(units, texts, strict=True):
         for tag in its.tags:
             clauses = passing_clauses(rules, tag, base)
-            named = frozenset(name.split(".")[0].removesuffix("[0]") for each in clauses for name in each.named)
+            named = frozenset(root_of(name) for each in clauses for name in each.named)
             try:
                 body = declarations(text, tag)
             except SchedlineError:

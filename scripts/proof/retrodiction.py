@@ -28,7 +28,6 @@ from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
 from schedlib.layout.columns import ensure_tools, pack_columns
 from schedlib.layout.compile import Column
-from schedlib.layout.members import resolve
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.patch_findings import broken_rules
 from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, complained, share_line
@@ -185,7 +184,7 @@ def open_findings(rules: Rules, layout: Layout) -> list[tuple[str, ...]]:
     found = []
     for finding in rules.findings:
         one, other = (
-            [(name, field) for name in names if (field := resolve(layout.structures, finding.type, name))]
+            [(name, field) for name in names if (field := layout.field(finding.type, name))]
             for names in (finding.members, finding.others)
         )
         pairs = [(a, b) for a, left in one for b, right in other if share_line(left, right, layout)]

@@ -167,7 +167,7 @@ def _members(body: list[Line]) -> Iterator[tuple[str, Declared]]:
                     name = re.search(r"\w+", _ATTRIBUTE.sub("", declaration[1:]))
                     direct = [(name[0], Declared(its_guards))] if name else nested
                 else:
-                    direct = list(_declared(declaration, guards))
+                    direct = list(declarators(declaration, guards))
                 inner[-1] += direct
                 declaration = ""
             elif part.strip():
@@ -177,7 +177,7 @@ def _members(body: list[Line]) -> Iterator[tuple[str, Declared]]:
     yield from (each for level in inner for each in level)
 
 
-def _declared(text: str, guards: tuple[str, ...]) -> Iterator[tuple[str, Declared]]:
+def declarators(text: str, guards: tuple[str, ...]) -> Iterator[tuple[str, Declared]]:
     """The members of one declaration: `atomic_t a, b`, `struct cpupri_vec pri_to_cpu[N]`, `int (*f)(void)`."""
     text = _ATTRIBUTE.sub("", text)
     if re.match(r"\w+\s*\((?!\s*\*)", text):

@@ -17,7 +17,7 @@ from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Moment, Positive, Strict, Word
 from schedlib.layout.headroom import free_bytes
 from schedlib.layout.layout_diff import moved_members
-from schedlib.layout.members import resolve
+from schedlib.layout.members import resolve, root_of
 from schedlib.layout.reads import place
 from schedlib.layout.rule_judge import (
     ClauseResult,
@@ -232,17 +232,12 @@ def compare_kernels(
 
 def moves(rules: Rules, before: JudgedKernel, after: JudgedKernel) -> Iterator[DriftMove]:
     """The members of contracted structures that begin on another line."""
-    named = {(tag, _root(each)) for tag, names, _ in rules.members for each in names}
+    named = {(tag, root_of(each)) for tag, names, _ in rules.members for each in names}
     for tag in rules.types():
         if tag in before.layout.structures and tag in after.layout.structures:
             for member, old, new in moved_members(tag, before.layout, after.layout):
                 if not MARKER.fullmatch(member):
                     yield DriftMove(tag, before.name, after.name, (), member, old, new, (tag, member) in named)
-
-
-def _root(path: str) -> str:
-    """The direct member on a path such as `pri_to_cpu[0].mask`."""
-    return path.partition(".")[0].removesuffix("[0]")
 
 
 def _rules(rules: Rules, before: JudgedKernel, after: JudgedKernel, held: Collection[str]) -> Iterator[DriftFinding]:
@@ -367,7 +362,7 @@ def _joined(rules: Rules, before: JudgedKernel, after: JudgedKernel) -> Iterator
                     row[1].extend(
                         field.member for field in other.fields if _meet(field.member, member, tag, after.layout)
                     )
-    named = {(tag, _root(each)) for tag, names, _ in rules.members for each in names}
+    named = {(tag, root_of(each)) for tag, names, _ in rules.members for each in names}
     grouped: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for (tag, member), (names, beside) in told.items():
         if (tag, member) not in named:
@@ -438,5 +433,5 @@ def _home(rules: Rules, function: str, tag: str, layout: Layout) -> set[int]:
     names = [
         name for struct, group in rules.groups if struct == tag and function in group.readers for name in group.names
     ]
-    fields = filter(None, (resolve(layout.structures, tag, name) for name in names))
+    fields = filter(None, (layout.field(tag, name) for name in names))
     return {line for field in fields for line in layout.lines_of(field)}

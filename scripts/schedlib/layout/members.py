@@ -252,6 +252,11 @@ def _inside(tag: str, member: Member) -> str:
     return member.type.partition(" ")[2] or f"{tag}.{member.name}"
 
 
+def root_of(path: str) -> str:
+    """The direct member on a path such as `pri_to_cpu[0].mask`."""
+    return path.partition(".")[0].removesuffix("[0]")
+
+
 def resolve(structures: Mapping[str, Structure], tag: str, path: str) -> Field | None:
     """Find a member by its path, such as `cpupri.pri_to_cpu[0].mask`; None if it does not exist.
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from schedlib.contracts.struct_source import declarators
 from schedlib.git import try_git
 from schedlib.layout.patch_findings import Finding
 from schedlib.layout.reads import without_comments
@@ -24,7 +25,6 @@ from schedlib.tree.kernel_tree import Tree
 _OPEN = re.compile(r"(?:typedef\s+)?(?:struct|union)\s+(\w+)\b[^;{}()=]*\{")
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _DIRECTIVE = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b\s*(.*)")
-_ATTRIBUTES = re.compile(r"\b__\w+(?:\s*\([^()]*\))?|__attribute__\s*\(\(.*?\)\)")
 _OPTION = re.compile(r"(!\s*(?:defined\s*\(?\s*|IS_ENABLED\s*\(\s*)?)?\b(CONFIG_\w+)")
 
 
@@ -84,15 +84,11 @@ class ChangedLine:
 
 def declared(text: str) -> frozenset[str]:
     """The members that a line declares."""
-    bare = _ATTRIBUTES.sub(" ", text).strip()
-    if found := re.search(r"\(\s*\*\s*(?:const\s+)?(\w+)", bare):
+    if found := re.match(r"\s*(?:DECLARE_BITMAP\(|DECLARE_FLEX_ARRAY\([^,]+,)\s*(\w+)", text):
         return frozenset({found[1]})
-    if found := re.match(r"DECLARE_BITMAP\(\s*(\w+)|DECLARE_FLEX_ARRAY\([^,]+,\s*(\w+)", bare):
-        return frozenset({found[1] or found[2]})
-    if not bare.endswith((";", ",")) or "(" in bare or bare.startswith("}"):
-        return frozenset()
-    names = (re.search(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?::\s*\w+\s*)?$", part) for part in bare.rstrip(";,").split(","))
-    return frozenset(found[1] for found in names if found and not found[1].isdigit())
+    bare = text.strip()
+    is_whole = bare.endswith((";", ",")) or "(" in bare
+    return frozenset(name for name, _ in declarators(bare.rstrip(";,"), ())) if is_whole else frozenset()
 
 
 def places(text: str) -> dict[int, StructLine]:

@@ -11,7 +11,7 @@ from functools import cached_property
 from schedlib.contracts.contract_rules import Rules, has_member
 from schedlib.contracts.struct_source import HEADERS
 from schedlib.layout.headroom import Guarded, guarded_lines, lines_with_less_room
-from schedlib.layout.members import Structure
+from schedlib.layout.members import Structure, root_of
 from schedlib.layout.patch_text import added_lines, removed_lines
 from schedlib.layout.rule_judge import (
     ClauseResult,
@@ -224,10 +224,8 @@ class PatchLook:
                 text = f"{rule}: {text} (struct {tag}, {self.after.name})\n    correct the contract; `old|new` is both"
                 yield Finding(*self._place(tag, names.values()), is_error, rule, text, tag=tag)
             if silent:
-                text = f"struct {tag} has no {few(silent)} any more on {self.after.name}, and no removed line names"
-                text += (
-                    " it: an option or a macro changed" if len(silent) == 1 else " them: an option or a macro changed"
-                )
+                where = f"struct {tag} has no {few(silent)} any more on {self.after.name}"
+                text = f"{where}, and no removed line says so: an option or a macro changed"
                 yield Finding(*self._place(tag), False, "", text, tag=tag)
 
     def _loose(self) -> Iterator[Finding]:
@@ -304,19 +302,13 @@ class PatchLook:
 
 def _named_by(rules: Rules, tag: str, name: str, new: Structure | None = None) -> str:
     """The first rule that is about a member; empty if there is none, or if it names one that `new` has in its place."""
+    ids = {rule.id for rule in rules.rules}
     for owner, names, _ in rules.members:
-        roots = {each.partition(".")[0].removesuffix("[0]") for each in names}
-        if owner == tag and name in roots and not (new and any(new.member(each) for each in roots)):
-            about = (
-                each.rule for each in rules.clauses if each.type == tag and not roots.isdisjoint(_roots(each.named))
-            )
-            ids = {rule.id for rule in rules.rules}
-            return next((rule for rule in about if rule in ids), "")
+        roots = set(map(root_of, names))
+        if owner == tag and name in roots and not (new and any(map(new.member, roots))):
+            its = (each for each in rules.clauses if each.type == tag and each.rule in ids)
+            return next((each.rule for each in its if not roots.isdisjoint(map(root_of, each.named))), "")
     return ""
-
-
-def _roots(paths: Collection[str]) -> set[str]:
-    return {each.partition(".")[0].removesuffix("[0]") for each in paths}
 
 
 def _places(structure: Structure | None) -> tuple[int, list[tuple[str, int, int]]] | None:
@@ -364,7 +356,7 @@ def lost_members(
         files = HEADERS if rules.files[tag] in HEADERS else (rules.files[tag],)
         old, new = ("\n".join(read(file) or "" for file in files) for read in (before, after))
         if tag not in known and old != new and has_member(old, names) and not has_member(new, names):
-            rule = _named_by(rules, tag, names[0].partition(".")[0].removesuffix("[0]"))
+            rule = _named_by(rules, tag, root_of(names[0]))
             what = f"{' or '.join(names)} is gone, and the contract of struct {tag} names it"
             text = f"{rule}: {what}\n    correct the contract; `old|new` is both"
             yield Finding(rules.files[tag], 1, True, rule, text, tag=tag)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from schedlib.layout.compile import Group, layout_data
-from schedlib.layout.members import Field, Member, resolve
+from schedlib.layout.members import Field, Member, root_of
 from schedlib.layout.rule_judge import Layout
 
 _NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.S)
@@ -170,5 +170,4 @@ def lines_touched(group: Group, layout: Layout) -> int | None:
 
 def place(layout: Layout, tag: str, path: str) -> Field | None:
     """A member, or a member inside of one: as exactly as the structures that are known tell its place."""
-    outer = path.partition(".")[0].removesuffix("[0]")
-    return resolve(layout.structures, tag, path) or resolve(layout.structures, tag, outer)
+    return layout.field(tag, path) or layout.field(tag, root_of(path))

@@ -22,7 +22,7 @@ from schedlib.git import git, try_git
 from schedlib.layout.columns import composed_tree, ensure_tools, pack_columns
 from schedlib.layout.layout_diff import draw_struct
 from schedlib.layout.layout_options import ColumnOptions, ContractCheckOptions, InitOptions, LayoutOptions
-from schedlib.layout.members import Field, Structure, resolve
+from schedlib.layout.members import Field, Structure
 from schedlib.layout.own_build import OURS, OwnBuild, chosen_build, patched
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.patch_check import Steps, steps
@@ -130,25 +130,23 @@ def declaration_in(
     rows = find_table(tree, commit, struct)
     members = _structure(layouts[0], struct).members
 
-    def fields(layout: Layout, names: Sequence[str]) -> list[Field]:
-        return [found for name in names if (found := resolve(layout.structures, struct, name))]
-
     def shares(one: Sequence[str], other: Sequence[str]) -> bool:
         return any(
             share_line(first, second, layout)
             for layout in layouts
-            for first in fields(layout, one)
-            for second in fields(layout, other)
+            for first in layout.fields(struct, one)
+            for second in layout.fields(struct, other)
         )
 
     def on_one_line(names: Sequence[str]) -> bool:
         return all(
-            len({layout.line_of(byte) for each in fields(layout, names) for byte in (each.offset, each.last)}) == 1
+            len({layout.line_of(byte) for each in layout.fields(struct, names) for byte in (each.offset, each.last)})
+            == 1
             for layout in layouts
         )
 
     def in_a_row(names: Sequence[str]) -> bool:
-        return all(_is_in_a_row(_structure(layout, struct), fields(layout, names)) for layout in layouts)
+        return all(_is_in_a_row(_structure(layout, struct), layout.fields(struct, names)) for layout in layouts)
 
     return Declaration(
         struct,
@@ -158,7 +156,7 @@ def declaration_in(
         find_declaration(struct, source),
         rows,
         known_functions(tree, commit, {name for row in rows.rows for name in row.functions}),
-        lambda name: resolve(layouts[0].structures, struct, name) is not None,
+        lambda name: layouts[0].field(struct, name) is not None,
         shares,
         ", ".join(layout.name for layout in layouts),
         {member.name: layouts[0].line_of(member.offset) for member in members},

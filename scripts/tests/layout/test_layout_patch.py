@@ -272,7 +272,7 @@ def test_members_that_no_line_removes_are_told() -> None:
     undef = b"--- a/x.h\n+++ b/x.h\n@@ -1,0 +2 @@\n+#undef CONFIG_X\n"
     (row,) = findings(NAMED, undef, changed(A, B, C), changed(A, B))
     assert (row.error, row.note) == (False, False)
-    assert str(row).startswith("x.h:2: WARNING: struct rq has no c any more on toy, and no removed line names it")
+    assert str(row).startswith("x.h:2: WARNING: struct rq has no c any more on toy, and no removed line says so: ")
     removed = b"--- a/x.h\n+++ b/x.h\n@@ -2 +1,0 @@\n-u64 c;\n"
     (row,) = findings(NAMED, removed, changed(A, B, C), changed(A, B))
     assert row.note and "gone: c" in row.text
