@@ -250,30 +250,18 @@ def asserted_members(tree: Tree, commit: str, struct: str) -> Mapping[tuple[str,
     return {(group, member): file for file, (tag, group, member) in rows if tag == struct}
 
 
-def net_tables(tree: Tree, commit: str) -> Iterator[NetTable]:
-    """The tables of Documentation/networking/net_cachelines."""
-    listed = try_git(tree.src, "ls-tree", "--name-only", commit, f"{NET_TABLES}/").stdout.decode().split()
-    for file in listed:
-        found = read_table(file.rpartition("/")[2], tree.read(file, commit) or "")
-        if found.rows:
-            yield found
-
-
 def find_table(tree: Tree, commit: str, struct: str) -> NetTable:
-    """The table of a structure; one without rows if there is none."""
-    return next((each for each in net_tables(tree, commit) if each.about == struct and not each.is_enum), NO_TABLE)
+    """The table of a structure in Documentation/networking/net_cachelines; one without rows if there is none."""
+    listed = try_git(tree.src, "ls-tree", "--name-only", commit, f"{NET_TABLES}/").stdout.decode().split()
+    tables = (read_table(file.rpartition("/")[2], tree.read(file, commit) or "") for file in listed)
+    return next((each for each in tables if each.rows and each.about == struct and not each.is_enum), NO_TABLE)
 
 
-def known_functions(tree: Tree, commit: str, names: Collection[str], *, called: bool = True) -> frozenset[str]:
-    """Those of some names that a tree has as functions, or as macros with arguments, of the network.
-
-    Args:
-        called: False for names that it has as whatever: a state, a structure.
-    """
+def known_functions(tree: Tree, commit: str, names: Collection[str]) -> frozenset[str]:
+    """Those of some names that a tree has as functions, or as macros with arguments, of the network."""
     if not names:
         return frozenset()
-    pattern = rf"\b({'|'.join(sorted(names))})" + (r"\(" if called else r"\b")
-    said = _grep(tree, commit, "-ohE", pattern, "include", "net")
+    said = _grep(tree, commit, "-ohE", rf"\b({'|'.join(sorted(names))})\(", "include", "net")
     return frozenset(said.replace("(", " ").split()) & frozenset(names)
 
 
