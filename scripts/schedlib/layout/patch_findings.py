@@ -360,3 +360,11 @@ def lost_members(
             what = f"{' or '.join(names)} is gone, and the contract of struct {tag} names it"
             text = f"{rule}: {what}\n    correct the contract; `old|new` is both"
             yield Finding(rules.files[tag], 1, True, rule, text, tag=tag)
+
+
+def redefined(patch: bytes) -> Iterator[Finding]:
+    """Options that a patch defines in C: any structure may depend on them."""
+    for file, number, line in added_lines(patch):
+        if found := re.match(r"\s*#\s*(undef|define)\s+(CONFIG_\w+)", line):
+            text = f"#{found[1]} {found[2]}: structures without a contract that depend on it were not looked at"
+            yield Finding(file, number, False, "", text)

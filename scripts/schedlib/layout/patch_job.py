@@ -26,7 +26,7 @@ from schedlib.layout.patch_coverage import (
     options_of,
     unseen,
 )
-from schedlib.layout.patch_findings import Finding, PatchLook, lost_members
+from schedlib.layout.patch_findings import Finding, PatchLook, lost_members, redefined
 from schedlib.layout.patch_text import git_revisions
 from schedlib.layout.rule_judge import Layout, few
 from schedlib.names import pack_names
@@ -250,7 +250,7 @@ class Looks:
         """What no compiler saw, and members of contracts that the sources have lost."""
         old, new = ({file: both[side] or None for file, both in self._texts.items()} for side in (0, 1))
         lost = [each for held in (rules, packs) for each in lost_members(held, old.get, new.get, self.found)]
-        return [*not_compiled(self.blind(), self.names, self.why, self._hint), *lost]
+        return [*not_compiled(self.blind(), self.names, self.why, self._hint), *lost, *redefined(self.patch)]
 
     def _hint(self, options: Sequence[str]) -> str:
         """What may compile lines that need some options; empty if nothing does."""

@@ -16,7 +16,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.layout.members import Member, Structure, Type
 from schedlib.layout.patch_check import steps
-from schedlib.layout.patch_findings import Finding, PatchLook
+from schedlib.layout.patch_findings import Finding, PatchLook, redefined
 from schedlib.layout.patch_text import added_lines, require_diff, touches_layout, why_untouched
 from schedlib.layout.rule_judge import Layout
 from schedlib.tree.compose import compose
@@ -276,6 +276,9 @@ def test_members_that_no_line_removes_are_told() -> None:
     removed = b"--- a/x.h\n+++ b/x.h\n@@ -2 +1,0 @@\n-u64 c;\n"
     (row,) = findings(NAMED, removed, changed(A, B, C), changed(A, B))
     assert row.note and "gone: c" in row.text
+    (row,) = redefined(undef)
+    assert str(row).startswith("x.h:2: WARNING: #undef CONFIG_X: structures without a contract that depend on it were ")
+    assert list(redefined(removed)) == []
 
 
 def test_a_member_of_a_contract_that_is_removed_is_an_error() -> None:
