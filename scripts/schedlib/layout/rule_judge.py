@@ -23,6 +23,9 @@ from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
 from schedlib.layout.members import Field, Member, Structure, Type, resolve
 from schedlib.tree.source import Presence, presence
 
+_MOST_NAMES = 5
+"""Members of a clause that are named where there is little room."""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -358,17 +361,21 @@ def happened(result: ClauseResult, layout: Layout, known: Collection[str] = ()) 
     places = few([place_of(field, layout) for field in result.fields if field.member in {one for one, _ in pairs}])
     match clause.kind:
         case ClauseKind.ALONE:
-            lines = sorted({layout.line_of(each.offset) for each in layout.fields(clause.type, [o for _, o in pairs])})
-            return f"{others} on line {', '.join(map(str, lines))}, kept for {few(clause.members, 2)}"
+            strangers = layout.fields(clause.type, [name for _, name in pairs])
+            closed, taken = (
+                {at for each in some for at in layout.lines_of(each)} for some in (result.fields, strangers)
+            )
+            return f"{others} on line {', '.join(map(str, sorted(closed & taken)))}, kept for {few(clause.members, 2)}"
         case ClauseKind.UNBROKEN:
             return f"{others} between {few(clause.members)}"
         case ClauseKind.ALIGNED:
             return f"{places} begins no line"
         case ClauseKind.ON_LINE | ClauseKind.STARTS_ON:
-            wanted = wanted_line(clause, result.fields, layout)
-            return (
-                f"{places} not on line {wanted}{f' with {result.fields[0].member}' if clause.arg == ANY_LINE else ''}"
-            )
+            first = result.fields[0].member
+            if clause.arg == ANY_LINE and first in {one for one, _ in pairs}:
+                return f"{places} not on one line"
+            beside = f" with {first}" if clause.arg == ANY_LINE else ""
+            return f"{places} not on line {wanted_line(clause, result.fields, layout)}{beside}"
         case ClauseKind.APART:
             return f"{ones} on a line with {others}"
         case ClauseKind.FOLLOWS:
@@ -378,9 +385,16 @@ def happened(result: ClauseResult, layout: Layout, known: Collection[str] = ()) 
             return f"{left} bytes left behind {result.fields[-1].member}, {clause.arg} are kept"
         case ClauseKind.TYPE_ALIGNED:
             return f"struct {kind.name} is aligned to {kind.align or 'less than a line'}"
-        case ClauseKind.TYPE_PADDED | ClauseKind.TYPE_SMALL | ClauseKind.TYPE_MOST | ClauseKind.TYPE_GAPS:
-            more = f", {clause.arg} are the most{' beside' if result.fields else ''} {few(clause.members)}".rstrip()
-            return f"struct {kind.name} has {kind.size} bytes{more if clause.kind in ABOUT_BYTES else ''}"
+        case ClauseKind.TYPE_PADDED | ClauseKind.TYPE_SMALL:
+            return f"struct {kind.name} has {kind.size} bytes"
+        case ClauseKind.TYPE_MOST:
+            rest = kind.size - sum(field.size for field in result.fields)
+            beside = f" beside {few(clause.members)}" if clause.members else ""
+            return f"struct {kind.name} has {rest} bytes{beside}, {clause.arg} are the most"
+        case ClauseKind.TYPE_GAPS:
+            members = layout.structures[clause.type].members
+            used = {at for each in members for at in range(each.offset, each.offset + each.size)}
+            return f"struct {kind.name} has {kind.size - len(used)} bytes that no member has, {clause.arg} are the most"
         case _:
             return f"{ones}{f' and {others}' if others else ''}: {places}"
 
@@ -406,9 +420,6 @@ def kept(result: ClauseResult, layout: Layout) -> str:
     return describe(
         replace(result, clause=replace(clause, members=shown(clause.members), others=shown(clause.others))), layout
     )
-
-
-_MOST_NAMES = 5
 
 
 def describe(result: ClauseResult, layout: Layout) -> str:

@@ -18,6 +18,7 @@ from schedlib.layout.rule_judge import (
     RuleOutcome,
     bytes_left,
     describe,
+    happened,
     judge_clause,
     judge_rule,
     presence_of,
@@ -103,6 +104,45 @@ CASES = [
 def test_kind(what: Clause, good: Layout, bad: Layout) -> None:
     assert outcome(what, good) == (RuleOutcome.PASS, "")
     assert outcome(what, bad) == (RuleOutcome.FAIL, "")
+
+
+HAPPENED = [
+    (clause(ClauseKind.ALIGNED, "a"), rq(("a", 72, 8)), "a (line 1) begins no line"),
+    (clause(ClauseKind.ON_LINE, "a b", 1), rq(("a", 64, 8), ("b", 120, 9)), "b (lines 1-2) not on line 1"),
+    (clause(ClauseKind.ON_LINE, "a b", ANY_LINE), rq(("a", 0, 8), ("b", 64, 8)), "b (line 1) not on line 0 with a"),
+    (
+        clause(ClauseKind.ON_LINE, "a b", ANY_LINE),
+        rq(("a", 60, 8), ("b", 72, 8)),
+        "a (lines 0-1), b (line 1) not on one line",
+    ),
+    (clause(ClauseKind.APART, "a b"), rq(("a", 0, 8), ("b", 56, 8)), "a on a line with b"),
+    (clause(ClauseKind.ALONE, "a"), rq(("c", 0, 66), ("a", 72, 8)), "c on line 1, kept for a"),
+    (clause(ClauseKind.UNBROKEN, "a b"), rq(("a", 0, 8), ("c", 8, 4), ("b", 16, 8)), "c between a, b"),
+    (clause(ClauseKind.FOLLOWS, "b a"), rq(("b", 0, 8), ("a", 8, 8)), "b before a"),
+    (clause(ClauseKind.SAME_OFFSET, "a b"), rq(("a", 8, 8), ("b", 16, 8)), "b: b (line 0)"),
+    (clause(ClauseKind.OWN_OFFSET, "a b"), rq(("a", 8, 8), ("b", 8, 8)), "a and b: a (line 0)"),
+    (clause(ClauseKind.HEADROOM, "a b", 8), rq(("a", 0, 8), ("b", 49, 8)), "7 bytes left behind b, 8 are kept"),
+    (clause(ClauseKind.TYPE_ALIGNED), rq(align=32), "struct rq is aligned to 32"),
+    (clause(ClauseKind.TYPE_PADDED), rq(size=250), "struct rq has 250 bytes"),
+    (
+        clause(ClauseKind.TYPE_MOST, "a", 56),
+        rq(("a", 8, 7), size=64),
+        "struct rq has 57 bytes beside a, 56 are the most",
+    ),
+    (clause(ClauseKind.TYPE_MOST, "", 64), rq(size=65), "struct rq has 65 bytes, 64 are the most"),
+    (
+        clause(ClauseKind.TYPE_GAPS, "", 0),
+        rq(("a", 0, 16), size=17),
+        "struct rq has 1 bytes that no member has, 0 are the most",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "where", "said"), HAPPENED, ids=lambda value: getattr(value, "kind", None) and value.kind.name
+)
+def test_what_happened_is_told_member_first(what: Clause, where: Layout, said: str) -> None:
+    assert happened(judge_clause(what, where), where) == said
 
 
 def test_every_kind_has_a_case() -> None:
