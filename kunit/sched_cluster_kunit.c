@@ -332,11 +332,20 @@ static int do_nothing(void *started)
 
 /* More than the four fifths of a big CPU that a task may need to fit there. */
 #define HEAVY	(SCHED_TEST_BIG * 5 / 6)
+#define LIGHT	(SCHED_TEST_LITTLE / 4)
 
 static int become_heavy(void *started)
 {
 	while (task_util(current) < HEAVY && !kthread_should_stop())
 		cond_resched();
+	return do_nothing(started);
+}
+
+/* A new task is taken for one that needs half of a CPU. */
+static int become_light(void *started)
+{
+	while (task_util_est(current) > LIGHT && !kthread_should_stop())
+		schedule_timeout_interruptible(HZ / 25 + 1);
 	return do_nothing(started);
 }
 
@@ -361,7 +370,9 @@ static void visit(struct kunit *test, int cpu)
 static struct task_struct *sleeping_task(struct kunit *test, const struct situation *s)
 {
 	DECLARE_COMPLETION_ONSTACK(started);
-	struct task_struct *p = kthread_create(s->heavy ? become_heavy : do_nothing, &started, "wakee");
+	int (*begin)(void *) = s->heavy ? become_heavy :
+			       s->machine->little ? become_light : do_nothing;
+	struct task_struct *p = kthread_create(begin, &started, "wakee");
 	struct sched_attr attr = {
 		.size = sizeof(attr),
 		.sched_policy = SCHED_NORMAL,
@@ -416,8 +427,8 @@ static bool is_at_rest(struct call *c)
 			continue;
 		/* Something may run there for a moment between two looks. */
 		c->switches += READ_ONCE(cpu_rq(cpu)->nr_switches);
-		/* Interrupts may take so much of a big CPU that the task does not fit. */
-		if (s->demand && arch_scale_cpu_capacity(cpu) == SCHED_TEST_BIG &&
+		/* Interrupts may take so much of a CPU that a light task does not fit. */
+		if (s->machine->little && !s->heavy &&
 		    !fits_capacity(task_util_est(c->p), capacity_of(cpu)))
 			return false;
 	}
