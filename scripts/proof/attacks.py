@@ -329,14 +329,14 @@ def attack_column(cache: Path, tree: Tree, commit: str, column: Column, change: 
         tag = victim.contract.struct
         rows.append(file_row(tree.src, f"{name}.c", unit(tag, some).encode()))
     attacked = commit_tree(tree.src, edit_tree(tree.src, commit, rows), commit, "attacks on the contracts\n")
-    tried = {f"{name}.o": (victim, some) for victim, some, name in work}
+    units = {f"{name}.o": (victim, some) for victim, some, name in work}
 
     def judged(path: Path) -> list[Attacked]:
-        victim, some = next(each for name, each in tried.items() if path.match(name))
+        victim, some = next(each for name, each in units.items() if path.match(name))
         variants = read_variants(path, victim.contract.struct, some, base)
         return [judge_attack(our_rules(), victim, *each) for each in zip(some, variants, strict=True)]
 
-    return tuple(row for rows in all_read(cache, tree, attacked, column, list(tried), judged) for row in rows)
+    return tuple(row for rows in all_read(cache, tree, attacked, column, list(units), judged) for row in rows)
 
 
 COLUMNS = (

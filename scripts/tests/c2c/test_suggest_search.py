@@ -19,8 +19,7 @@ from schedlib.c2c.c2c_options import SuggestOptions
 from schedlib.c2c.observed import Observed
 from schedlib.c2c.plugin_guest import COUNT_LINES
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import MappedField, MappedStructure
-from schedlib.formats.contract_file import read_contract
+from schedlib.formats.c2c_document import MappedField
 from schedlib.layout.members import Member, Structure, Type
 from schedlib.suggest import search as search_module
 from schedlib.suggest.layout_costs import Embedded, TracedWorkload, replayed

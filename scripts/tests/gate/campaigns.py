@@ -118,10 +118,10 @@ class Campaign:
                 if order == "blocks":
                     begun = first + 10 * (place + (1000 if name == "candidate" else 0))
                 for number in range(runs):
-                    values = [metric(value * (1 + 1e-9 * number), unit=self.unit), *self.extra]
+                    metrics = [metric(value * (1 + 1e-9 * number), unit=self.unit), *self.extra]
                     # Of each run two seconds.
                     about = {"uptime_s": 60.25 + 2 * number}
-                    content = run(name, f"{name}-{first}-{place}", begun + number / 30, values, **about)
+                    content = run(name, f"{name}-{first}-{place}", begun + number / 30, metrics, **about)
                     self.save(self.place / name, content)
 
 
