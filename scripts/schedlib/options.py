@@ -182,11 +182,11 @@ SECTIONS = {
     "a patch": "patch commit staged range install-hook",
     "structures": "pack contracts struct",
     "what has to be there": "expect require",
-    "what the guests do": "workload program script files marked rounds objects quanta line clock selftests only",
+    "what the guests do": "workload program files marked rounds objects quanta line clock selftests only",
     "where it runs": "on cpus topology kernel-arg timeout",
     "runs of a real machine": "runs measured placebo gates",
     "files of other tools": "unit columns budget detect",
-    "results": "format out json html markdown svg picture history trace no-blame latencies verbose again junit lava",
+    "results": "format out json html svg trace no-blame quiet verbose again junit lava",
 }
 """The headings of --help of a verb with many options, and their options; others come first."""
 
