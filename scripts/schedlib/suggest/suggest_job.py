@@ -99,7 +99,7 @@ class Held:
         size, align = structure.size(arrangement, old.line), structure.alignment(arrangement, old.line)
         moved = replace(
             before,
-            type=replace(before.type, size=size, align=align),
+            type=structs.replace(before.type, size=size, align=align),
             members=tuple(sorted(members, key=lambda member: member.offset)),
         )
         structures = {**old.structures, tag: moved}

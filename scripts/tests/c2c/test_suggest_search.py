@@ -18,16 +18,21 @@ from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_options import SuggestOptions
 from schedlib.c2c.observed import Observed
 from schedlib.c2c.plugin_guest import COUNT_LINES
+from schedlib.contracts.contract_rules import Clause, our_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField
+from schedlib.formats.contract_file import ClauseKind
 from schedlib.layout.members import Member, Structure, Type
+from schedlib.layout.rule_judge import Layout
 from schedlib.suggest import search as search_module
+from schedlib.suggest import suggest_job
 from schedlib.suggest.layout_costs import Embedded, TracedWorkload, replayed
 from schedlib.suggest.member_text import body_of
 from schedlib.suggest.movable import Arrangement, Movable, movable
 from schedlib.suggest.search import LineCosts, Objective, Search
-from schedlib.suggest.suggest_job import measurement_of, with_others
+from schedlib.suggest.suggest_job import Held, measurement_of, with_others
 from schedlib.suggest.suggest_report import LayoutCosts, harmed, status_of
+from schedlib.tree.source import Presence
 
 pytestmark = pytest.mark.tools
 
@@ -126,6 +131,20 @@ def test_a_promise_and_the_size_are_kept(program: Path, tmp_path: Path) -> None:
         offsets, size = toy().offsets(found, 64)
         assert (offsets[2], size) == (16, 96)
         assert search.misses(found, 64) < search.misses(toy().start, 64)
+
+
+def test_the_promises_of_a_contract_are_asked_of_each_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = tuple(Member(name, "long", 8 * at, 8) for at, name in enumerate(NAMES))
+    structures = {"root_domain": Structure(Type("root_domain", 96, 64), members)}
+    layout = Layout("toy", 64, "", frozenset(), frozenset(), structures)
+    known = our_rules()
+    clause = Clause(known.rules[0].id, ClauseKind.ALIGNED, frozenset(), False, 0, "root_domain", ("m0",))
+    monkeypatch.setattr(suggest_job, "layout_of_built", lambda _vmlinux, _rules: layout)
+    monkeypatch.setattr(suggest_job, "rules_about", lambda _tag: replace(known, clauses=(clause,)))
+    monkeypatch.setattr(suggest_job, "presence_of", lambda *_: (Presence.PRESENT, ()))
+    held = Held(Path("vmlinux"), toy())
+    assert (held.number, held.allow(toy().start)) == (1, True)
+    assert not held.allow(replace(toy().start, order=toy().start.order[::-1]))
 
 
 def test_where_objects_begin_on_a_line_decides_what_shares_one(program: Path, tmp_path: Path) -> None:
