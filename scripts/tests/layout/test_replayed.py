@@ -72,7 +72,7 @@ def broken_by(patch: Path, capsys: pytest.CaptureFixture[str]) -> set[str]:
     """The rules that a patch breaks."""
     verdict = run("layout", "--patch", str(patch))
     said = capsys.readouterr().out
-    found = set(re.findall(r"ERROR: ([\w-]+\.\w+):", said))
+    found = {rule for rules in re.findall(r"ERROR: ([\w, .-]+):", said) for rule in rules.split(", ")}
     assert verdict is (Verdict.FAIL if found else Verdict.PASS), said
     return found
 

@@ -15,6 +15,7 @@ from schedlib.layout.members import Structure
 from schedlib.layout.pack_units import pack_layout
 from schedlib.paths import PATCHES
 from schedlib.runs.packages import KernelSource, of_changes, placebo_of, with_placebo
+from schedlib.tree.compose import with_tests
 from schedlib.tree.kernel_tree import Tree
 
 pytestmark = pytest.mark.guest
@@ -30,7 +31,7 @@ def test_every_change_has_one() -> None:
 def structures(tree: Tree, source: KernelSource) -> Mapping[str, Structure]:
     (arch,) = chosen_archs(["x86_64"])
     ensure_tools([Column(arch)])
-    return pack_layout(cache_dir(), tree, source.commit, Column(arch), our_rules()).structures
+    return pack_layout(cache_dir(), tree, with_tests(tree, source.commit), Column(arch), our_rules()).structures
 
 
 @pytest.mark.parametrize("change", PADDED)
