@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Literal, TypeVar, get_args
 
 from schedlib.formats.c2c_document import DISTANCES, BlamedField, Counts, Place, TrafficResult, TrafficRow
-from schedlib.progress import table
+from schedlib.progress import counted, table
 
 CountName = Literal["false_shared", "misses", "hitm", "upgrades", "accesses"]
 COUNTS: tuple[CountName, ...] = get_args(CountName)
@@ -183,7 +183,7 @@ def _notes(result: TrafficResult) -> Iterator[str]:
         if watched.later and not watched.prefix:
             yield f"allocated after counting began: {watched.later} of {watched.number} {watched.owner}"
     for key, number in result.absent.items():
-        yield f"absent on {number} CPU{'s' if number > 1 else ''}: {key}"
+        yield f"absent on {counted(number, 'CPU')}: {key}"
 
 
 def _line_title(line: tuple[str, str, int], size: int) -> str:

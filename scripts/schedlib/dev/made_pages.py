@@ -94,16 +94,16 @@ def _toml(path: Path) -> Any:
     return tomllib.loads(path.read_text())
 
 
-def _counts() -> Mapping[str, int | str]:
-    """What pages count or list in a sentence."""
-    listed = (KUNIT / "tests.txt").read_text().splitlines()
-    return {
-        "structures": len(list((CONFIGS / "contracts").rglob("*.toml"))),
-        "rules": len(our_rules().rules) + len(pack_rules(pack_names()).rules),
-        "packs": len(pack_names()),
-        "tests": sum(bool(line) and not line.startswith("#") for line in listed),
-        "series": ", ".join(_toml(CONFIGS / "series.toml")),
-    }
+_COUNTS: Mapping[str, Callable[[], int | str]] = {
+    "structures": lambda: len(list((CONFIGS / "contracts").rglob("*.toml"))),
+    "rules": lambda: len(our_rules().rules) + len(pack_rules(pack_names()).rules),
+    "packs": lambda: len(pack_names()),
+    "tests": lambda: sum(
+        bool(line) and not line.startswith("#") for line in (KUNIT / "tests.txt").read_text().splitlines()
+    ),
+    "series": lambda: ", ".join(_toml(CONFIGS / "series.toml")),
+}
+"""What pages count or list in a sentence."""
 
 
 def _rules(_: Sequence[str]) -> str:
@@ -254,7 +254,7 @@ PARTS: Mapping[str, Callable[[Sequence[str]], str]] = {
     "campaign": _campaign,
     "default-gate": _default_gate,
     "looks": _looks,
-    "count": lambda words: str(_counts()[words[0]]),
+    "count": lambda words: str(_COUNTS[words[0]]()),
     "exit-codes": _exit_codes,
     "formats": _formats,
     "metrics": _metrics,

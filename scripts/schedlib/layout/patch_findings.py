@@ -26,6 +26,7 @@ from schedlib.layout.rule_judge import (
     kept,
     member_holds,
 )
+from schedlib.progress import counted
 
 _MOST_SAID = 3
 """What happened, in the first line of a finding."""
@@ -318,8 +319,7 @@ def _places(structure: Structure | None) -> tuple[int, list[tuple[str, int, int]
 
 
 def _size(structure: Structure, layout: Layout) -> str:
-    lines = layout.lines(structure.type.size)
-    return f"{structure.type.size} bytes on {lines} line{'' if lines == 1 else 's'}"
+    return f"{structure.type.size} bytes on {counted(layout.lines(structure.type.size), 'line')}"
 
 
 def _less_room(old: Guarded, new: Guarded, kernel: str) -> str:

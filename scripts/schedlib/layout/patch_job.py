@@ -31,7 +31,7 @@ from schedlib.layout.patch_text import git_revisions
 from schedlib.layout.rule_judge import Layout, few
 from schedlib.names import pack_names
 from schedlib.options import DEFAULT_SERIES
-from schedlib.progress import only_on_a_terminal, say, step
+from schedlib.progress import counted, only_on_a_terminal, say, step
 from schedlib.tree.compose import with_tests
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
@@ -71,14 +71,14 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
     errors = sum(each.error for each in found)
     warnings = sum(not each.error and not each.note for each in found)
     if options.verbose or (sys.stdout.isatty() and form == "text"):
-        broken = _many(errors, "error") if errors else "nothing broken"
-        more = f", {_many(warnings, 'warning')}" if warnings else ""
+        broken = counted(errors, "error") if errors else "nothing broken"
+        more = f", {counted(warnings, 'warning')}" if warnings else ""
         changed = sorted(looks.changed())
         print(
-            f"looked at {_many(len(looks.structures), 'structure')} "
+            f"looked at {counted(len(looks.structures), 'structure')} "
             f"({f'changed: {few(changed)}' if changed else 'none changed'}) "
-            f"on {_many(len(looks.names), 'configuration')} ({', '.join(looks.names)}), at "
-            f"{len(looks.lines) - len(looks.blind())} of {_many(len(looks.lines), 'changed line')} inside of "
+            f"on {counted(len(looks.names), 'configuration')} ({', '.join(looks.names)}), at "
+            f"{len(looks.lines) - len(looks.blind())} of {counted(len(looks.lines), 'changed line')} inside of "
             f"structures: {broken}{more}"
         )
     if errors:
@@ -257,7 +257,3 @@ class Looks:
         names = [option.partition("=")[0] for option in options]
         is_helped = self.helped is not None and names and all(map(self.helped, names))
         return f": {OURS} looks in schedline's own configurations" if is_helped else ""
-
-
-def _many(count: int, thing: str) -> str:
-    return f"{count} {thing}{'' if count == 1 else 's'}"
