@@ -40,7 +40,7 @@ from schedlib.formats.generated_mutants_document import GeneratedMutantsDocument
 from schedlib.formats.strict import Strict, Word, check_patterns
 from schedlib.git import git
 from schedlib.guest.boot import Ending, GuestRun, run_guest
-from schedlib.guest.command_line import PATIENT, command_line
+from schedlib.guest.command_line import command_line
 from schedlib.kernel.build import Kernel, KernelPlan, composed_kernel
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import Topology, load_topology
@@ -234,7 +234,7 @@ A line that is not whole yet would name another suite."""
 
 
 def _boot(built: Built, number: int, glob: str, timeout: float, log: Path) -> GuestRun:
-    words = [*expect_arguments(built.plan.composition.expected), PATIENT, f"{PARAMETER}={number}"]
+    words = [*expect_arguments(built.plan.composition.expected), f"{PARAMETER}={number}"]
     words += [f"kunit.filter_glob={glob}"] if glob else []
     cpus = built.topology.cpus if built.topology else CPUS
     argv = command_line(built.plan.target, built.kernel.image, cpus, words, "tcg", built.topology)

@@ -23,7 +23,7 @@ MEMORY = 512
 """Memory of a guest in MiB, split among its NUMA nodes."""
 
 PATIENT = "rcupdate.rcu_cpu_stall_timeout=300"
-"""RT overload on emulated CPUs delays RCU for longer than the default stall timeout."""
+"""A busy host delays RCU on CPUs that share its own for longer than the default stall timeout; so does RT overload."""
 
 UNTIMED = "no_timer_check"
 """x86 panics if the timer does not tick in time, which on a busy host is no defect. With KVM it does not look."""
@@ -65,14 +65,16 @@ def command_line(
     """
     online, suites = f"maxcpus={cpus}", ["kunit.enable=1", "kunit.autorun=1"]
     if target.name == "uml":
-        own = ["console=tty", "con=null", "con0=fd:0,fd:1", "ssl=null", "seccomp=on", "kunit_shutdown=halt"]
+        own = ["console=tty", "con=null", "con0=fd:0,fd:1", "ssl=null", "seccomp=on", "kunit_shutdown=halt", PATIENT]
         return [str(image), f"mem={MEMORY}M", *own, f"ncpus={MOST_CPUS}", online, *suites, *arguments]
     parameters = [f"console={target.console}", "panic=-1", online]
     if target.arch == "x86_64":
         parameters.append(UNTIMED)
+    if programs or accel == "tcg":
+        parameters.append(PATIENT)
     disk: list[str] = []
     if programs:
-        parameters += ["kunit.enable=0", PATIENT, *arguments, "--", *programs.arguments]
+        parameters += ["kunit.enable=0", *arguments, "--", *programs.arguments]
         if programs.disk:
             # QEMU reads two commas as one literal comma.
             drive = f"file={str(programs.disk).replace(',', ',,')},if=none,id=disk,format=raw,cache=unsafe"
