@@ -15,8 +15,6 @@
 
 #include "sched_test_topology.h"
 
-#define CPU(n)		BIT(n)
-#define CPUS(a, b)	GENMASK(b, a)
 #define ANY		(~0UL)
 
 /* On slow emulated CPUs the other CPUs need this long to come to rest. */
@@ -45,214 +43,180 @@ enum caller {
 /* What the LLC of the target is known for. */
 enum hint { NOT_ASKED, NO_IDLE_CORE, IDLE_CORE };
 
-/**
- * struct situation - a wake-up
- * @name:	the property that it stands for
- * @machine:	whose domains there are
- * @idle:	the idle CPUs of @machine; all others are busy
- * @sched_idle:	CPUs that are busy with a SCHED_IDLE task
- * @target:	the CPU that the wake-up has chosen so far
- * @prev:	where the task ran last
- * @recent:	where it ran before that
- * @waker:	one more than the CPU that calls, 0 for the target
- * @caller:	who calls
- * @crowded:	the caller's CPU has one more task
- * @hint:	whether an idle core is said to exist
- * @occupied:	the idle core that the hint is about; it becomes busy before the call
- * @demand:	the least capacity that the task asks for, 0 for none
- * @heavy:	the task has run so much that no CPU is big enough
- * @allowed:	CPUs that the task may use, 0 for all
- * @pick:	each of these CPUs is right
- * @at_once:	the recently used CPU is not looked at, and kept
- * @limited:	the kernel may limit the scan, and does not
- */
+/* A wake-up. */
 struct situation {
-	char				name[96];
+	char		name[96];	/* the property that it stands for */
 	const struct sched_test_topology *machine;
-	unsigned long			idle;
-	unsigned long			sched_idle;
-	int				target;
-	int				prev;
-	int				recent;
-	int				waker;
-	enum caller			caller;
-	bool				crowded;
-	enum hint			hint;
-	unsigned long			occupied;
-	unsigned int			demand;
-	bool				heavy;
-	unsigned long			allowed;
-	unsigned long			pick;
-	bool				at_once;
-	bool				limited;
+	unsigned long	idle;		/* the idle CPUs of the machine; all others are busy */
+	unsigned long	sched_idle;	/* CPUs that are busy with a SCHED_IDLE task */
+	int		target;		/* the CPU that the wake-up has chosen so far */
+	int		prev;		/* where the task ran last */
+	int		recent;		/* where it ran before that */
+	int		waker;		/* one more than the CPU that calls, 0 for the target */
+	enum caller	caller;
+	bool		crowded;	/* the caller's CPU has one more task */
+	enum hint	hint;		/* whether an idle core is said to exist */
+	unsigned long	occupied;	/* that core; it becomes busy before the call */
+	unsigned int	demand;		/* the least capacity that the task asks for, 0 for none */
+	bool		heavy;		/* the task has run so much that no CPU is big enough */
+	unsigned long	allowed;	/* CPUs that the task may use, 0 for all */
+	unsigned long	pick;		/* each of these CPUs is right */
+	bool		at_once;	/* the recently used CPU is not looked at, and kept */
+	bool		limited;	/* the kernel may limit the scan, and does not */
 };
+
+#define TPR(t, p, r)	.target = t, .prev = p, .recent = r
 
 static const struct situation situations[] = {
 	/* Two CPUs: no cluster, or a cluster that is the LLC. */
-	{ "idle_target_wins", &llc_of_2, .idle = CPU(0), .target = 0, .prev = 1, .recent = 1,
-	  .waker = 1 + 1, .pick = CPU(0), .at_once = true },
-	{ "idle_prev_of_the_llc_is_taken", &llc_of_2,
-	  .idle = CPU(1), .prev = 1, .pick = CPU(1), .at_once = true },
-	{ "busy_prev_is_not_taken", &llc_of_2, .target = 0, .prev = 1, .pick = CPU(0) },
+	{ "idle_target_wins", &llc_of_2, .idle = CPU(0), TPR(0, 1, 1), .waker = 1 + 1,
+	  .pick = CPU(0), .at_once = true },
+	{ "idle_prev_of_the_llc_is_taken", &llc_of_2, .idle = CPU(1), TPR(0, 1, 0), .pick = CPU(1),
+	  .at_once = true },
+	{ "busy_prev_is_not_taken", &llc_of_2, TPR(0, 1, 0), .pick = CPU(0) },
 	{ "scan_finds_the_idle_cpu", &llc_of_2, .idle = CPU(1), .pick = CPU(1) },
-	{ "nothing_idle_keeps_the_target", &llc_of_2, .target = 1, .prev = 1, .recent = 1,
-	  .pick = CPU(1) },
-	{ "scan_respects_affinity", &llc_of_2, .idle = CPU(1), .allowed = CPU(0),
-	  .pick = CPU(0) },
-	{ "recently_used_cpu_respects_affinity", &llc_of_2, .idle = CPU(1), .recent = 1,
+	{ "nothing_idle_keeps_the_target", &llc_of_2, TPR(1, 1, 1), .pick = CPU(1) },
+	{ "scan_respects_affinity", &llc_of_2, .idle = CPU(1), .allowed = CPU(0), .pick = CPU(0) },
+	{ "recently_used_cpu_respects_affinity", &llc_of_2, .idle = CPU(1), TPR(0, 0, 1),
 	  .allowed = CPU(0), .pick = CPU(0) },
-	{ "cpu_of_another_llc_is_not_taken", &no_llc, .idle = CPU(1), .prev = 1, .recent = 1,
+	{ "cpu_of_another_llc_is_not_taken", &no_llc, .idle = CPU(1), TPR(0, 1, 1),
 	  .pick = CPU(0) },
-	{ "recently_used_cpu_of_another_llc_is_not_taken", &no_llc, .idle = CPU(1), .recent = 1,
+	{ "recently_used_cpu_of_another_llc_is_not_taken", &no_llc, .idle = CPU(1), TPR(0, 0, 1),
 	  .pick = CPU(0) },
-	{ "where_the_cluster_is_the_llc_prev_is_near", &cluster_is_llc,
-	  .idle = CPU(1), .prev = 1, .pick = CPU(1), .at_once = true },
+	{ "where_the_cluster_is_the_llc_prev_is_near", &cluster_is_llc, .idle = CPU(1),
+	  TPR(0, 1, 0), .pick = CPU(1), .at_once = true },
 	{ "where_the_cluster_is_the_llc_it_is_scanned", &cluster_is_llc, .idle = CPU(1),
 	  .pick = CPU(1) },
-	{ "cpu_with_sched_idle_tasks_alone_is_as_good_as_idle", &llc_of_2,
-	  .sched_idle = CPU(1), .pick = CPU(1) },
+	{ "cpu_with_sched_idle_tasks_alone_is_as_good_as_idle", &llc_of_2, .sched_idle = CPU(1),
+	  .pick = CPU(1) },
 
 	/* A per-CPU kthread that wakes a task of its CPU has nothing more to do there. */
-	{ "per_cpu_kthread_keeps_the_task_of_its_cpu", &llc_of_2, .target = 1, .prev = 0,
-	  .waker = 0 + 1, .caller = PER_CPU_KTHREAD, .pick = CPU(0), .at_once = true },
-	{ "other_task_does_not_keep_the_task_of_its_cpu", &llc_of_2, .target = 1, .prev = 0,
-	  .waker = 0 + 1, .pick = CPU(1) },
-	{ "interrupt_does_not_keep_the_task_of_its_cpu", &llc_of_2, .target = 1, .prev = 0,
-	  .waker = 0 + 1, .caller = INTERRUPT, .pick = CPU(1) },
-	{ "per_cpu_kthread_beside_a_task_does_not_keep_another", &llc_of_2, .target = 1,
-	  .prev = 0, .waker = 0 + 1, .caller = PER_CPU_KTHREAD, .crowded = true,
+	{ "per_cpu_kthread_keeps_the_task_of_its_cpu", &llc_of_2, TPR(1, 0, 0), .waker = 0 + 1,
+	  .caller = PER_CPU_KTHREAD, .pick = CPU(0), .at_once = true },
+	{ "other_task_does_not_keep_the_task_of_its_cpu", &llc_of_2, TPR(1, 0, 0), .waker = 0 + 1,
 	  .pick = CPU(1) },
-	{ "per_cpu_kthread_does_not_keep_the_task_of_another_cpu", &llc_of_2, .target = 1,
-	  .prev = 1, .waker = 0 + 1, .caller = PER_CPU_KTHREAD, .pick = CPU(1) },
+	{ "interrupt_does_not_keep_the_task_of_its_cpu", &llc_of_2, TPR(1, 0, 0), .waker = 0 + 1,
+	  .caller = INTERRUPT, .pick = CPU(1) },
+	{ "per_cpu_kthread_beside_a_task_does_not_keep_another", &llc_of_2, TPR(1, 0, 0),
+	  .waker = 0 + 1, .caller = PER_CPU_KTHREAD, .crowded = true, .pick = CPU(1) },
+	{ "per_cpu_kthread_does_not_keep_the_task_of_another_cpu", &llc_of_2, TPR(1, 1, 0),
+	  .waker = 0 + 1, .caller = PER_CPU_KTHREAD, .pick = CPU(1) },
 
 	/* Without clusters all CPUs of the LLC are as near. */
 	{ "without_clusters_prev_comes_before_the_scan", &llc_of_8, .idle = CPU(1) | CPUS(6, 7),
-	  .target = 5, .prev = 1, .recent = 1, .pick = CPU(1), .at_once = true },
+	  TPR(5, 1, 1), .pick = CPU(1), .at_once = true },
 	{ "without_clusters_recently_used_cpu_comes_before_the_scan", &llc_of_8,
-	  .idle = CPU(1) | CPUS(6, 7), .target = 5, .prev = 5, .recent = 1, .pick = CPU(1) },
-	{ "without_clusters_the_llc_is_scanned", &llc_of_8, .idle = CPU(2), .target = 5,
-	  .prev = 5, .recent = 5, .pick = CPU(2) },
+	  .idle = CPU(1) | CPUS(6, 7), TPR(5, 5, 1), .pick = CPU(1) },
+	{ "without_clusters_the_llc_is_scanned", &llc_of_8, .idle = CPU(2), TPR(5, 5, 5),
+	  .pick = CPU(2) },
 
 	/* The cluster first, the LLC next. A walk of the LLC begins behind the target. */
 	{ "cluster_comes_before_the_llc", &clusters_of_4, .idle = CPUS(0, 3) | CPU(4),
-	  .target = 7, .prev = 7, .recent = 7, .pick = CPU(4) },
+	  TPR(7, 7, 7), .pick = CPU(4) },
 	{ "any_idle_cpu_of_the_cluster_will_do", &clusters_of_4, .idle = CPUS(0, 3) | CPUS(4, 5),
-	  .target = 7, .prev = 7, .recent = 7, .pick = CPUS(4, 5) },
+	  TPR(7, 7, 7), .pick = CPUS(4, 5) },
 	{ "with_the_cluster_busy_the_llc_is_scanned", &clusters_of_4, .idle = CPUS(1, 2),
-	  .target = 5, .prev = 5, .recent = 5, .pick = CPUS(1, 2) },
-	{ "nothing_idle_in_the_llc_keeps_the_target", &clusters_of_4, .target = 5, .prev = 1,
-	  .recent = 1, .pick = CPU(5) },
+	  TPR(5, 5, 5), .pick = CPUS(1, 2) },
+	{ "nothing_idle_in_the_llc_keeps_the_target", &clusters_of_4, TPR(5, 1, 1),
+	  .pick = CPU(5) },
 	{ "idle_prev_of_the_cluster_is_taken_without_a_scan", &clusters_of_4,
-	  .idle = CPU(4) | CPUS(6, 7), .target = 5, .prev = 7, .recent = 3,
-	  .pick = CPU(7), .at_once = true },
-	{ "prev_of_another_cluster_yields_to_the_cluster", &clusters_of_4,
-	  .idle = CPU(1) | CPU(4), .target = 5, .prev = 1, .recent = 1, .pick = CPU(4) },
+	  .idle = CPU(4) | CPUS(6, 7), TPR(5, 7, 3), .pick = CPU(7), .at_once = true },
+	{ "prev_of_another_cluster_yields_to_the_cluster", &clusters_of_4, .idle = CPU(1) | CPU(4),
+	  TPR(5, 1, 1), .pick = CPU(4) },
 	{ "prev_of_another_cluster_is_better_than_none", &clusters_of_4, .idle = CPU(1),
-	  .target = 5, .prev = 1, .recent = 1, .pick = CPU(1) },
+	  TPR(5, 1, 1), .pick = CPU(1) },
 	{ "recently_used_cpu_of_the_cluster_is_taken_without_a_scan", &clusters_of_4,
-	  .idle = CPU(4) | CPUS(6, 7), .target = 5, .prev = 1, .recent = 6,
-	  .pick = CPU(6) },
+	  .idle = CPU(4) | CPUS(6, 7), TPR(5, 1, 6), .pick = CPU(6) },
 	{ "recently_used_cpu_of_the_cluster_comes_before_prev_of_another", &clusters_of_4,
-	  .idle = CPU(1) | CPU(6), .target = 5, .prev = 1, .recent = 6,
-	  .pick = CPU(6) },
+	  .idle = CPU(1) | CPU(6), TPR(5, 1, 6), .pick = CPU(6) },
 	{ "recently_used_cpu_of_another_cluster_yields_to_the_cluster", &clusters_of_4,
-	  .idle = CPU(3) | CPU(4), .target = 5, .prev = 1, .recent = 3, .pick = CPU(4) },
-	{ "busy_recently_used_cpu_is_not_taken", &clusters_of_4, .target = 5, .prev = 1,
-	  .recent = 3, .pick = CPU(5) },
+	  .idle = CPU(3) | CPU(4), TPR(5, 1, 3), .pick = CPU(4) },
+	{ "busy_recently_used_cpu_is_not_taken", &clusters_of_4, TPR(5, 1, 3), .pick = CPU(5) },
 	{ "scan_of_the_cluster_respects_affinity", &clusters_of_4, .idle = CPU(0) | CPUS(6, 7),
-	  .target = 5, .prev = 5, .recent = 5, .allowed = CPUS(0, 3) | CPU(5), .pick = CPU(0) },
-	{ "scan_of_the_llc_respects_affinity", &clusters_of_4, .idle = CPUS(0, 2), .target = 5,
-	  .prev = 5, .recent = 5, .allowed = CPU(2) | CPUS(4, 7), .pick = CPU(2) },
+	  TPR(5, 5, 5), .allowed = CPUS(0, 3) | CPU(5), .pick = CPU(0) },
+	{ "scan_of_the_llc_respects_affinity", &clusters_of_4, .idle = CPUS(0, 2), TPR(5, 5, 5),
+	  .allowed = CPU(2) | CPUS(4, 7), .pick = CPU(2) },
 	{ "sched_idle_cpu_of_the_cluster_comes_before_the_llc", &clusters_of_4, .idle = CPU(0),
-	  .sched_idle = CPU(4), .target = 5, .prev = 5, .recent = 5, .pick = CPU(4) },
+	  .sched_idle = CPU(4), TPR(5, 5, 5), .pick = CPU(4) },
 	{ "limit_of_the_scan_leaves_an_idle_llc_alone", &clusters_of_4,
-	  .idle = CPUS(0, 4) | CPUS(6, 7), .target = 5, .prev = 5, .recent = 5,
-	  .pick = CPU(4) | CPUS(6, 7), .limited = true },
+	  .idle = CPUS(0, 4) | CPUS(6, 7), TPR(5, 5, 5), .pick = CPU(4) | CPUS(6, 7),
+	  .limited = true },
 
 	/* The other LLC is never scanned. */
 	{ "prev_of_another_llc_does_not_stop_the_scan", &two_llcs, .idle = CPU(3) | CPU(6),
-	  .target = 1, .prev = 6, .recent = 6, .pick = CPU(3) },
-	{ "another_llc_is_not_scanned", &two_llcs, .idle = CPUS(4, 7), .target = 1, .prev = 6,
-	  .recent = 5, .pick = CPU(1) },
+	  TPR(1, 6, 6), .pick = CPU(3) },
+	{ "another_llc_is_not_scanned", &two_llcs, .idle = CPUS(4, 7), TPR(1, 6, 5),
+	  .pick = CPU(1) },
 
 	/* Some CPUs of the LLC have no cluster. */
 	{ "prev_without_a_cluster_yields_to_the_cluster", &mixed_llc, .idle = CPU(2) | CPU(5),
-	  .target = 3, .prev = 5, .recent = 5, .pick = CPU(2) },
+	  TPR(3, 5, 5), .pick = CPU(2) },
 	{ "cpus_without_a_cluster_are_near_each_other", &mixed_llc, .idle = CPUS(6, 7),
-	  .target = 5, .prev = 7, .recent = 4, .pick = CPU(7), .at_once = true },
-	{ "target_without_a_cluster_scans_the_llc", &mixed_llc, .idle = CPU(1), .target = 5,
-	  .prev = 5, .recent = 5, .pick = CPU(1) },
+	  TPR(5, 7, 4), .pick = CPU(7), .at_once = true },
+	{ "target_without_a_cluster_scans_the_llc", &mixed_llc, .idle = CPU(1), TPR(5, 5, 5),
+	  .pick = CPU(1) },
 
 	/* Threads of a core. */
-	{ "idle_core_comes_before_an_idle_thread", &smt_clusters, .idle = CPUS(5, 7),
-	  .target = 4, .prev = 4, .recent = 4, .hint = IDLE_CORE, .pick = CPUS(6, 7) },
+	{ "idle_core_comes_before_an_idle_thread", &smt_clusters, .idle = CPUS(5, 7), TPR(4, 4, 4),
+	  .hint = IDLE_CORE, .pick = CPUS(6, 7) },
 	{ "idle_core_of_the_cluster_comes_first", &smt_clusters, .idle = CPUS(0, 1) | CPUS(4, 5),
-	  .target = 7, .prev = 7, .recent = 7, .hint = IDLE_CORE, .pick = CPUS(4, 5) },
+	  TPR(7, 7, 7), .hint = IDLE_CORE, .pick = CPUS(4, 5) },
 	{ "idle_core_of_the_llc_comes_before_an_idle_thread_of_the_cluster", &smt_clusters,
-	  .idle = CPUS(2, 3) | CPU(6), .target = 4, .prev = 4, .recent = 4, .hint = IDLE_CORE,
-	  .pick = CPUS(2, 3) },
+	  .idle = CPUS(2, 3) | CPU(6), TPR(4, 4, 4), .hint = IDLE_CORE, .pick = CPUS(2, 3) },
 	{ "idle_sibling_of_prev_is_taken_without_a_scan", &smt_clusters, .idle = CPU(0) | CPU(6),
-	  .target = 4, .prev = 1, .recent = 1, .hint = NO_IDLE_CORE,
-	  .pick = CPU(0) },
+	  TPR(4, 1, 1), .hint = NO_IDLE_CORE, .pick = CPU(0) },
 	{ "sibling_of_prev_respects_affinity", &smt_clusters, .idle = CPU(0) | CPU(6),
-	  .target = 4, .prev = 1, .recent = 1, .hint = NO_IDLE_CORE, .allowed = CPUS(1, 7),
-	  .pick = CPU(6) },
+	  TPR(4, 1, 1), .hint = NO_IDLE_CORE, .allowed = CPUS(1, 7), .pick = CPU(6) },
 	{ "sibling_of_prev_of_another_llc_is_not_taken", &smt_two_llcs, .idle = CPU(1) | CPU(6),
-	  .target = 4, .prev = 0, .recent = 0, .hint = NO_IDLE_CORE, .pick = CPU(6) },
+	  TPR(4, 0, 0), .hint = NO_IDLE_CORE, .pick = CPU(6) },
 	{ "idle_thread_of_the_cluster_comes_before_the_llc", &smt_clusters,
-	  .idle = CPU(0) | CPU(4), .target = 7, .prev = 7, .recent = 7, .hint = NO_IDLE_CORE,
-	  .pick = CPU(4) },
+	  .idle = CPU(0) | CPU(4), TPR(7, 7, 7), .hint = NO_IDLE_CORE, .pick = CPU(4) },
 	{ "hint_of_an_llc_that_the_task_may_not_use_is_kept", &smt_two_llcs, .idle = CPUS(6, 7),
-	  .target = 4, .prev = 4, .recent = 4, .hint = IDLE_CORE, .allowed = CPUS(0, 3),
-	  .pick = CPU(4) },
+	  TPR(4, 4, 4), .hint = IDLE_CORE, .allowed = CPUS(0, 3), .pick = CPU(4) },
 
 	/* The last idle core is no longer idle, and the hint does not say so yet. */
 	{ "after_the_last_idle_core_an_idle_thread_of_the_cluster_comes_first", &smt_clusters,
-	  .idle = CPU(0) | CPU(4), .target = 7, .prev = 7, .recent = 7, .hint = IDLE_CORE,
-	  .occupied = CPUS(2, 3), .pick = CPU(4) },
+	  .idle = CPU(0) | CPU(4), TPR(7, 7, 7), .hint = IDLE_CORE, .occupied = CPUS(2, 3),
+	  .pick = CPU(4) },
 	{ "after_the_last_idle_core_an_idle_thread_of_the_llc_is_taken", &smt_clusters,
-	  .idle = CPU(1), .target = 7, .prev = 7, .recent = 7, .hint = IDLE_CORE,
-	  .occupied = CPUS(2, 3), .pick = CPU(1) },
+	  .idle = CPU(1), TPR(7, 7, 7), .hint = IDLE_CORE, .occupied = CPUS(2, 3),
+	  .pick = CPU(1) },
 	{ "after_the_last_idle_core_an_idle_thread_respects_affinity", &smt_clusters,
-	  .idle = CPU(0) | CPU(4), .target = 7, .prev = 7, .recent = 7, .hint = IDLE_CORE,
-	  .occupied = CPUS(2, 3), .allowed = CPUS(0, 3) | CPUS(5, 7), .pick = CPU(0) },
+	  .idle = CPU(0) | CPU(4), TPR(7, 7, 7), .hint = IDLE_CORE, .occupied = CPUS(2, 3),
+	  .allowed = CPUS(0, 3) | CPUS(5, 7), .pick = CPU(0) },
 	{ "after_the_last_idle_core_a_thread_with_sched_idle_tasks_is_taken", &smt_clusters,
-	  .sched_idle = CPU(1), .target = 7, .prev = 7, .recent = 7, .hint = IDLE_CORE,
-	  .occupied = CPUS(2, 3), .pick = CPU(1) },
+	  .sched_idle = CPU(1), TPR(7, 7, 7), .hint = IDLE_CORE, .occupied = CPUS(2, 3),
+	  .pick = CPU(1) },
 	{ "after_the_last_idle_core_sched_idle_threads_respect_affinity", &smt_clusters,
-	  .idle = CPU(0), .sched_idle = CPU(4), .target = 7, .prev = 7, .recent = 7,
-	  .hint = IDLE_CORE, .occupied = CPUS(2, 3), .allowed = CPUS(0, 3) | CPUS(5, 7),
-	  .pick = CPU(0) },
+	  .idle = CPU(0), .sched_idle = CPU(4), TPR(7, 7, 7), .hint = IDLE_CORE,
+	  .occupied = CPUS(2, 3), .allowed = CPUS(0, 3) | CPUS(5, 7), .pick = CPU(0) },
 
 	/* Little CPUs are 0 to 3. */
-	{ "task_that_fits_goes_to_any_idle_cpu", &big_little, .idle = CPUS(1, 2), .target = 5,
-	  .prev = 5, .recent = 5, .pick = CPUS(1, 2) },
-	{ "little_target_is_too_small", &big_little, .idle = CPU(1) | CPU(6), .target = 1,
-	  .prev = 5, .recent = 5, .waker = 4 + 1, .demand = 800, .pick = CPU(6) },
-	{ "little_prev_is_too_small", &big_little, .idle = CPU(1) | CPU(6), .target = 5,
-	  .prev = 1, .recent = 1, .demand = 800, .pick = CPU(6) },
+	{ "task_that_fits_goes_to_any_idle_cpu", &big_little, .idle = CPUS(1, 2), TPR(5, 5, 5),
+	  .pick = CPUS(1, 2) },
+	{ "little_target_is_too_small", &big_little, .idle = CPU(1) | CPU(6), TPR(1, 5, 5),
+	  .waker = 4 + 1, .demand = 800, .pick = CPU(6) },
+	{ "little_prev_is_too_small", &big_little, .idle = CPU(1) | CPU(6), TPR(5, 1, 1),
+	  .demand = 800, .pick = CPU(6) },
 	{ "little_recently_used_cpu_is_too_small", &big_little, .idle = CPU(1) | CPU(6),
-	  .target = 5, .prev = 4, .recent = 1, .demand = 800, .pick = CPU(6) },
-	{ "little_cpu_of_the_kthread_is_too_small", &big_little, .idle = CPU(6), .target = 5,
-	  .prev = 1, .recent = 1, .waker = 1 + 1, .caller = PER_CPU_KTHREAD, .demand = 800,
-	  .pick = CPU(6) },
+	  TPR(5, 4, 1), .demand = 800, .pick = CPU(6) },
+	{ "little_cpu_of_the_kthread_is_too_small", &big_little, .idle = CPU(6), TPR(5, 1, 1),
+	  .waker = 1 + 1, .caller = PER_CPU_KTHREAD, .demand = 800, .pick = CPU(6) },
 	{ "bigger_cpu_comes_before_a_nearer_little_one", &big_little, .idle = CPUS(2, 3) | CPU(4),
-	  .target = 1, .prev = 0, .recent = 0, .demand = 800, .pick = CPU(4) },
-	{ "little_cpu_is_better_than_a_busy_one", &big_little, .idle = CPUS(2, 3), .target = 5,
-	  .prev = 5, .recent = 5, .demand = 800, .pick = CPUS(2, 3) },
-	{ "first_cpu_that_fits_is_taken", &big_little, .idle = CPU(2) | CPU(6), .target = 1,
-	  .prev = 1, .recent = 1, .pick = CPU(2) },
+	  TPR(1, 0, 0), .demand = 800, .pick = CPU(4) },
+	{ "little_cpu_is_better_than_a_busy_one", &big_little, .idle = CPUS(2, 3), TPR(5, 5, 5),
+	  .demand = 800, .pick = CPUS(2, 3) },
+	{ "first_cpu_that_fits_is_taken", &big_little, .idle = CPU(2) | CPU(6), TPR(1, 1, 1),
+	  .pick = CPU(2) },
 	{ "where_the_task_fits_nowhere_the_biggest_cpu_is_taken", &big_little,
-	  .idle = CPU(2) | CPU(6), .target = 5, .prev = 5, .recent = 5, .heavy = true,
-	  .pick = CPU(6) },
+	  .idle = CPU(2) | CPU(6), TPR(5, 5, 5), .heavy = true, .pick = CPU(6) },
 
 	/* Little cores are 0 to 3. An idle core comes before a thread that fits better. */
 	{ "big_idle_core_comes_before_a_little_one", &smt_big_little,
-	  .idle = CPUS(2, 3) | CPUS(6, 7), .demand = 800, .hint = IDLE_CORE,
-	  .pick = CPUS(6, 7) },
+	  .idle = CPUS(2, 3) | CPUS(6, 7), .demand = 800, .hint = IDLE_CORE, .pick = CPUS(6, 7) },
 	{ "little_idle_core_comes_before_a_big_thread", &smt_big_little,
-	  .idle = CPUS(2, 3) | CPU(5), .target = 4, .prev = 4, .recent = 4, .demand = 800,
-	  .hint = IDLE_CORE, .pick = CPUS(2, 3) },
+	  .idle = CPUS(2, 3) | CPU(5), TPR(4, 4, 4), .demand = 800, .hint = IDLE_CORE,
+	  .pick = CPUS(2, 3) },
 	{ "after_the_last_idle_core_a_big_thread_is_taken", &smt_big_little,
 	  .idle = CPU(1) | CPU(5), .demand = 800, .hint = IDLE_CORE, .occupied = CPUS(2, 3),
 	  .pick = CPU(5) },
@@ -408,7 +372,7 @@ struct call {
 	int			recent;
 	bool			hint;
 	unsigned long		idle;
-	u64			switches;
+	u64			changes;
 	struct irq_work		work;
 };
 
@@ -417,7 +381,7 @@ static bool is_at_rest(struct call *c)
 	const struct situation *s = c->s;
 
 	c->idle = 0;
-	c->switches = 0;
+	c->changes = 0;
 	for (int cpu = 0; cpu < s->machine->cpus; cpu++) {
 		if (available_idle_cpu(cpu))
 			c->idle |= CPU(cpu);
@@ -425,8 +389,8 @@ static bool is_at_rest(struct call *c)
 			return false;
 		if (!(s->idle & CPU(cpu)))
 			continue;
-		/* Something may run there for a moment between two looks. */
-		c->switches += READ_ONCE(cpu_rq(cpu)->nr_switches);
+		/* A task may run there for a moment between two looks, or be queued and pulled. */
+		c->changes += READ_ONCE(cpu_rq(cpu)->nr_switches) + READ_ONCE(cpu_rq(cpu)->clock);
 		/* Interrupts may take so much of a CPU that a light task does not fit. */
 		if (s->machine->little && !s->heavy &&
 		    !fits_capacity(task_util_est(c->p), capacity_of(cpu)))
@@ -459,19 +423,19 @@ static void call_if_at_rest(struct call *c)
 {
 	const struct situation *s = c->s;
 	bool hinted = is_hinted(s);
-	u64 switches;
+	u64 changes;
 
 	if (smp_processor_id() != waker_of(s) || !is_at_rest(c))
 		return;
 	if (s->limited && scan_ends_early(s->target))
 		return;
-	switches = c->switches;
+	changes = c->changes;
 	guard(rcu)();
 	c->p->recent_used_cpu = s->recent;
 	c->pick = select_idle_sibling(c->p, s->prev, s->target);
 	c->recent = c->p->recent_used_cpu;
 	c->hint = test_idle_cores(s->target);
-	c->made = hinted && is_at_rest(c) && c->switches == switches;
+	c->made = hinted && is_at_rest(c) && c->changes == changes;
 }
 
 static void call_in_interrupt(struct irq_work *work)
@@ -569,25 +533,22 @@ static void expect_pick(struct kunit *test, const struct call *c)
 static void select_idle_sibling_picks(struct kunit *test)
 {
 	const struct situation *s = test->param_value;
-	struct call *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct call c = { .s = s, .work = IRQ_WORK_INIT_HARD(call_in_interrupt) };
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
-	c->late = make_situation(test, s);
-	c->s = s;
-	c->p = sleeping_task(test, s);
-	c->work = IRQ_WORK_INIT_HARD(call_in_interrupt);
-	call_at_rest(test, c);
+	c.late = make_situation(test, s);
+	c.p = sleeping_task(test, s);
+	call_at_rest(test, &c);
 	/* The hint is written by who searched for a core in vain, and by nobody else. */
 	if (s->hint != NOT_ASKED)
-		KUNIT_EXPECT_EQ(test, c->hint, s->hint == IDLE_CORE && !s->occupied);
-	expect_pick(test, c);
+		KUNIT_EXPECT_EQ(test, c.hint, s->hint == IDLE_CORE && !s->occupied);
+	expect_pick(test, &c);
 }
 
 /* ---- an LLC that is too busy to be scanned ---- */
 
 #define BUSY_LLC(name_, prev_, recent_, pick_) \
-	{ .name = name_, .machine = &clusters_of_4, .idle = CPU(1) | CPU(3) | CPU(7), \
-	  .target = 5, .prev = prev_, .recent = recent_, .pick = pick_ }
+	{ name_, &clusters_of_4, .idle = CPU(1) | CPU(3) | CPU(7), TPR(5, prev_, recent_), \
+	  .pick = pick_ }
 
 static const struct situation busy_llc[] = {
 	BUSY_LLC("prev of another cluster is taken", 1, 1, CPU(1)),
@@ -603,16 +564,15 @@ static const struct situation busy_llc[] = {
  */
 static void busy_llc_is_not_scanned(struct kunit *test)
 {
-	struct call *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
 	unsigned long until = jiffies + REST_SECONDS * HZ;
 	const struct situation *s = &busy_llc[0];
+	struct call c = { .s = s };
 	struct crowd *crowd;
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	make_situation(test, s);
 	crowd = new_crowd(test, true);
 	sched_test_set_feature(test, __SCHED_FEAT_SIS_UTIL, true);
-	c->p = sleeping_task(test, s);
+	c.p = sleeping_task(test, s);
 	while (s < busy_llc + ARRAY_SIZE(busy_llc) && time_before(jiffies, until)) {
 		if (!scan_ends_early(s->target)) {
 			KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(5)), 0);
@@ -623,21 +583,19 @@ static void busy_llc_is_not_scanned(struct kunit *test)
 			continue;
 		}
 		end_crowd(crowd);
-		c->s = s;
-		c->made = false;
 		go_to_waker(test, s);
 		scoped_guard(irqsave) {
 			if (scan_ends_early(s->target))
-				call_if_at_rest(c);
-			c->made &= scan_ends_early(s->target);
+				call_if_at_rest(&c);
+			c.made &= scan_ends_early(s->target);
 		}
-		if (c->made) {
-			expect_pick(test, c);
-			s++;
+		if (c.made) {
+			expect_pick(test, &c);
+			c = (struct call){ .s = ++s, .p = c.p };
 		}
 		cond_resched();
 	}
-	KUNIT_EXPECT_EQ_MSG(test, s - busy_llc, ARRAY_SIZE(busy_llc), "calls in %d seconds",
+	KUNIT_EXPECT_EQ_MSG(test, s - busy_llc, ARRAY_SIZE(busy_llc), "in %d seconds",
 			    REST_SECONDS);
 }
 
@@ -660,20 +618,20 @@ static int sleep_on(void *cpu)
 }
 
 /* Whether the task was woken. If so, it went to @cpu, or that was not idle. */
-static bool wake_up_if_at_rest(struct kunit *test, struct call *c, int *cpu)
+static bool wake_up_if_at_rest(struct call *c, int *cpu)
 {
 	const struct situation *s = c->s;
-	u64 switches;
+	u64 changes;
 
 	guard(irqsave)();
 	if (smp_processor_id() != waker_of(s) || task_cpu(c->p) != s->prev ||
 	    READ_ONCE(c->p->__state) != TASK_INTERRUPTIBLE || READ_ONCE(c->p->on_cpu) ||
 	    READ_ONCE(c->p->on_rq) || !is_at_rest(c))
 		return false;
-	switches = c->switches;
+	changes = c->changes;
 	wake_up_process(c->p);
 	*cpu = task_cpu(c->p);
-	return s->pick & CPU(*cpu) || (is_at_rest(c) && c->switches == switches);
+	return s->pick & CPU(*cpu) || (is_at_rest(c) && c->changes == changes);
 }
 
 /* One CPU is idle, in the cluster of the waker, and the task slept in another one. */
@@ -682,21 +640,19 @@ static void woken_task_goes_to_the_idle_cpu(struct kunit *test)
 	static const struct situation s = {
 		.machine = &clusters_of_4, .idle = CPU(7), .target = 5, .prev = 1, .pick = CPU(7),
 	};
-	struct call *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
 	unsigned long until = jiffies + REST_SECONDS * HZ;
+	struct call c = { .s = &s };
 	int woken = 0;
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
-	c->s = &s;
 	make_situation(test, &s);
-	c->p = kthread_run(sleep_on, (void *)(long)s.prev, "wakee");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(c->p));
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_task, c->p), 0);
+	c.p = kthread_run(sleep_on, (void *)(long)s.prev, "wakee");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(c.p));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_task, c.p), 0);
 	while (woken < WAKE_UPS && time_before(jiffies, until)) {
 		int cpu = -1;
 
 		go_to_waker(test, &s);
-		if (wake_up_if_at_rest(test, c, &cpu)) {
+		if (wake_up_if_at_rest(&c, &cpu)) {
 			KUNIT_ASSERT_EQ_MSG(test, cpu, 7, "wake-up %d, with CPU 7 idle", woken);
 			woken++;
 		}

@@ -16,6 +16,9 @@
 #include "../sched.h"
 #include "sched_cpupri_holds.h"
 
+#define first_cpu()	((int)cpumask_first(cpu_active_mask))
+#define last_cpu()	((int)cpumask_last(cpu_active_mask))
+
 static unsigned long seed = 1;
 module_param(seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "Seed of the random cases: the same seed repeats the same operations");
@@ -61,16 +64,6 @@ static const struct cpumask *only(struct cpumask *mask, int cpu)
 	cpumask_clear(mask);
 	cpumask_set_cpu(cpu, mask);
 	return mask;
-}
-
-static int first_cpu(void)
-{
-	return cpumask_first(cpu_active_mask);
-}
-
-static int last_cpu(void)
-{
-	return cpumask_last(cpu_active_mask);
 }
 
 static void needs_two_cpus(struct kunit *test)

@@ -13,9 +13,6 @@
 
 #include "sched_test_topology.h"
 
-#define RT_CPU(n)	BIT(n)
-#define RT_CPUS(a, b)	GENMASK(b, a)
-
 /* Real-time priorities, as user space counts them. */
 #define URGENT		80
 #define MIDDLE		50
@@ -43,24 +40,15 @@
 /* What may not happen on a CPU: a switch of tasks, or an interrupt, too. */
 enum rt_hold { RT_NO_HOLD, RT_NO_SWITCH, RT_NO_IRQ };
 
-/**
- * struct rt_actor - a task that spins while it is told to
- * @task:	the task
- * @asleep:	it has begun, and is about to sleep
- * @go:		it shall spin
- * @stays:	it lets no one move it meanwhile
- * @hold:	it shall let nothing else run there meanwhile
- * @held:	it does
- * @cpu:	where it spins, or -1
- */
+/* A task that spins while it is told to. */
 struct rt_actor {
 	struct task_struct	*task;
-	struct completion	asleep;
-	bool			go;
-	bool			stays;
-	enum rt_hold		hold;
-	bool			held;
-	int			cpu;
+	struct completion	asleep;	/* it has begun, and is about to sleep */
+	bool			go;	/* it shall spin */
+	bool			stays;	/* it lets no one move it meanwhile */
+	enum rt_hold		hold;	/* it shall let nothing else run there meanwhile */
+	bool			held;	/* it does */
+	int			cpu;	/* where it spins, or -1 */
 };
 
 static void rt_spin(struct rt_actor *me)
@@ -181,7 +169,7 @@ static struct rt_actor *rt_actor(struct kunit *test, int cpu, int priority)
 	struct rt_actor *a = &actors->actor[actors->used++];
 
 	KUNIT_ASSERT_LE(test, actors->used, RT_ACTORS);
-	sched_test_allow(test, a->task, RT_CPU(cpu));
+	sched_test_allow(test, a->task, CPU(cpu));
 	rt_set_priority(a->task, priority);
 	return a;
 }
@@ -238,7 +226,7 @@ static struct rt_actor *rt_waiter(struct kunit *test, int cpu, unsigned long oth
 
 	rt_start(a);
 	rt_must(test, rt_wait_for(task_on_rq_queued(a->task)), cpu, "the task is not queued");
-	sched_test_allow(test, a->task, RT_CPU(cpu) | others);
+	sched_test_allow(test, a->task, CPU(cpu) | others);
 	rt_must(test, rt_wait_for(READ_ONCE(cpu_rq(cpu)->rt.overloaded)), cpu, "not overloaded");
 	rt_must(test, READ_ONCE(a->cpu) == -1, cpu, "the task runs beside a more urgent one");
 	return a;
@@ -259,73 +247,61 @@ rt_clusters = { .name = "clusters of 2 in LLCs of 4", .cpus = 8, .cluster = 2, .
 rt_islands = { .name = "no domains", .cpus = 4, .llc = 1, .no_machine = true },
 rt_big_little = { .name = "big and little", .cpus = 8, .llc = 8, .little = 4 };
 
-/**
- * struct rt_choice - where an RT task shall go
- * @name:	the property that it stands for
- * @machine:	whose domains there are
- * @cpu:	where the task ran last
- * @waker:	the CPU that looks for one
- * @waker_free:	no RT task runs there; otherwise an urgent one does
- * @free:	CPUs without an RT task, besides
- * @low:	CPUs with a less urgent one
- * @equal:	CPUs with one of the same priority; all others have an urgent one
- * @allowed:	CPUs that the task may use, 0 for all of @machine
- * @pick:	each of these CPUs is right, 0 for none
- */
+/* Where an RT task shall go. */
 struct rt_choice {
-	char				name[72];
+	char		name[72];	/* the property that it stands for */
 	const struct sched_test_topology *machine;
-	int				cpu;
-	int				waker;
-	bool				waker_free;
-	unsigned long			free;
-	unsigned long			low;
-	unsigned long			equal;
-	unsigned long			allowed;
-	unsigned long			pick;
+	int		cpu;		/* where the task ran last */
+	int		waker;		/* the CPU that looks for one */
+	bool		waker_free;	/* no RT task runs there; otherwise an urgent one does */
+	unsigned long	free;		/* CPUs without an RT task, besides */
+	unsigned long	low;		/* CPUs with a less urgent one */
+	unsigned long	equal;		/* as urgent; all other CPUs have an urgent one */
+	unsigned long	allowed;	/* CPUs that the task may use, 0 for all of the machine */
+	unsigned long	pick;		/* each of these CPUs is right, 0 for none */
 };
 
+#define FROM(c, w)	.cpu = c, .waker = w
+
 static const struct rt_choice rt_choices[] = {
-	{ "own_cpu_is_kept", &rt_two_cpus, .cpu = 0, .waker = 1, .waker_free = true,
-	  .free = RT_CPU(0), .pick = RT_CPU(0) },
-	{ "free_waker_is_preempted", &rt_two_cpus, .cpu = 0, .waker = 1, .waker_free = true,
-	  .pick = RT_CPU(1) },
-	{ "with_urgent_tasks_everywhere_there_is_no_cpu", &rt_two_cpus, .cpu = 0, .waker = 1,
+	{ "own_cpu_is_kept", &rt_two_cpus, FROM(0, 1), .waker_free = true, .free = CPU(0),
+	  .pick = CPU(0) },
+	{ "free_waker_is_preempted", &rt_two_cpus, FROM(0, 1), .waker_free = true,
+	  .pick = CPU(1) },
+	{ "with_urgent_tasks_everywhere_there_is_no_cpu", &rt_two_cpus, FROM(0, 1), .pick = 0 },
+	{ "equal_priority_is_not_preempted", &rt_two_cpus, FROM(0, 1), .equal = CPU(0),
 	  .pick = 0 },
-	{ "equal_priority_is_not_preempted", &rt_two_cpus, .cpu = 0, .waker = 1,
-	  .equal = RT_CPU(0), .pick = 0 },
-	{ "less_urgent_task_is_preempted", &rt_two_cpus, .cpu = 0, .waker = 1, .low = RT_CPU(0),
-	  .pick = RT_CPU(0) },
-	{ "task_bound_to_one_cpu_goes_nowhere", &rt_two_cpus, .cpu = 0, .waker = 1,
-	  .waker_free = true, .allowed = RT_CPU(0), .pick = 0 },
-	{ "own_cpu_comes_before_the_waker", &rt_clusters, .cpu = 3, .waker = 2, .waker_free = true,
-	  .free = RT_CPU(3) | RT_CPU(5), .pick = RT_CPU(3) },
-	{ "urgent_waker_is_not_preempted", &rt_clusters, .cpu = 0, .waker = 1,
-	  .free = RT_CPU(5), .pick = RT_CPU(5) },
-	{ "free_waker_comes_before_others_of_its_domain", &rt_clusters, .cpu = 0, .waker = 3,
-	  .waker_free = true, .free = RT_CPU(2), .pick = RT_CPU(3) },
-	{ "free_waker_of_a_wider_domain_yields_to_a_nearer_cpu", &rt_clusters, .cpu = 0,
-	  .waker = 3, .waker_free = true, .free = RT_CPU(1), .pick = RT_CPU(1) },
-	{ "cluster_comes_first", &rt_clusters, .cpu = 4, .waker = 0,
-	  .free = RT_CPUS(1, 3) | RT_CPUS(5, 7), .pick = RT_CPU(5) },
-	{ "llc_comes_next", &rt_clusters, .cpu = 4, .waker = 0,
-	  .free = RT_CPUS(1, 3) | RT_CPUS(6, 7), .pick = RT_CPUS(6, 7) },
-	{ "another_llc_comes_last", &rt_clusters, .cpu = 4, .waker = 0, .free = RT_CPUS(2, 3),
-	  .pick = RT_CPUS(2, 3) },
-	{ "free_cpu_far_away_comes_before_a_less_urgent_task_nearby", &rt_clusters, .cpu = 4,
-	  .waker = 0, .free = RT_CPU(2), .low = RT_CPU(5), .pick = RT_CPU(2) },
-	{ "affinity_is_respected", &rt_clusters, .cpu = 4, .waker = 0,
-	  .free = RT_CPUS(1, 3) | RT_CPUS(5, 7), .allowed = RT_CPU(3) | RT_CPU(4),
-	  .pick = RT_CPU(3) },
-	{ "without_domains_the_free_waker_is_preempted", &rt_islands, .cpu = 0, .waker = 3,
-	  .waker_free = true, .free = RT_CPU(2), .pick = RT_CPU(3) },
-	{ "without_domains_any_free_cpu_will_do", &rt_islands, .cpu = 0, .waker = 3,
-	  .free = RT_CPUS(1, 2), .pick = RT_CPUS(1, 2) },
+	{ "less_urgent_task_is_preempted", &rt_two_cpus, FROM(0, 1), .low = CPU(0),
+	  .pick = CPU(0) },
+	{ "task_bound_to_one_cpu_goes_nowhere", &rt_two_cpus, FROM(0, 1), .waker_free = true,
+	  .allowed = CPU(0), .pick = 0 },
+	{ "own_cpu_comes_before_the_waker", &rt_clusters, FROM(3, 2), .waker_free = true,
+	  .free = CPU(3) | CPU(5), .pick = CPU(3) },
+	{ "urgent_waker_is_not_preempted", &rt_clusters, FROM(0, 1), .free = CPU(5),
+	  .pick = CPU(5) },
+	{ "free_waker_comes_before_others_of_its_domain", &rt_clusters, FROM(0, 3),
+	  .waker_free = true, .free = CPU(2), .pick = CPU(3) },
+	{ "free_waker_of_a_wider_domain_yields_to_a_nearer_cpu", &rt_clusters, FROM(0, 3),
+	  .waker_free = true, .free = CPU(1), .pick = CPU(1) },
+	{ "cluster_comes_first", &rt_clusters, FROM(4, 0), .free = CPUS(1, 3) | CPUS(5, 7),
+	  .pick = CPU(5) },
+	{ "llc_comes_next", &rt_clusters, FROM(4, 0), .free = CPUS(1, 3) | CPUS(6, 7),
+	  .pick = CPUS(6, 7) },
+	{ "another_llc_comes_last", &rt_clusters, FROM(4, 0), .free = CPUS(2, 3),
+	  .pick = CPUS(2, 3) },
+	{ "free_cpu_far_away_comes_before_a_less_urgent_task_nearby", &rt_clusters, FROM(4, 0),
+	  .free = CPU(2), .low = CPU(5), .pick = CPU(2) },
+	{ "affinity_is_respected", &rt_clusters, FROM(4, 0), .free = CPUS(1, 3) | CPUS(5, 7),
+	  .allowed = CPU(3) | CPU(4), .pick = CPU(3) },
+	{ "without_domains_the_free_waker_is_preempted", &rt_islands, FROM(0, 3),
+	  .waker_free = true, .free = CPU(2), .pick = CPU(3) },
+	{ "without_domains_any_free_cpu_will_do", &rt_islands, FROM(0, 3), .free = CPUS(1, 2),
+	  .pick = CPUS(1, 2) },
 	/* An RT task asks for a big CPU, unless somebody says less. */
-	{ "big_cpu_comes_before_a_little_one", &rt_big_little, .cpu = 0, .waker = 1,
-	  .waker_free = true, .free = RT_CPUS(2, 3) | RT_CPU(6), .pick = RT_CPU(6) },
-	{ "little_cpu_is_better_than_none", &rt_big_little, .cpu = 0, .waker = 7,
-	  .free = RT_CPUS(2, 3), .pick = RT_CPUS(2, 3) },
+	{ "big_cpu_comes_before_a_little_one", &rt_big_little, FROM(0, 1), .waker_free = true,
+	  .free = CPUS(2, 3) | CPU(6), .pick = CPU(6) },
+	{ "little_cpu_is_better_than_none", &rt_big_little, FROM(0, 7), .free = CPUS(2, 3),
+	  .pick = CPUS(2, 3) },
 };
 
 KUNIT_ARRAY_PARAM_DESC(rt_choices, rt_choices, name);
@@ -334,11 +310,11 @@ static int rt_priority_on(const struct rt_choice *c, int cpu)
 {
 	if (cpu == c->waker)
 		return c->waker_free ? 0 : URGENT;
-	if (c->free & RT_CPU(cpu))
+	if (c->free & CPU(cpu))
 		return 0;
-	if (c->low & RT_CPU(cpu))
+	if (c->low & CPU(cpu))
 		return LOW;
-	return c->equal & RT_CPU(cpu) ? MIDDLE : URGENT;
+	return c->equal & CPU(cpu) ? MIDDLE : URGENT;
 }
 
 /* Other RT tasks of the kernel may come and go. */
@@ -376,7 +352,7 @@ static void find_lowest_rq_picks(struct kunit *test)
 		kunit_skip(test, "n/a: needs CONFIG_UCLAMP_TASK");
 	sched_test_install(test, c->machine);
 	a = rt_sleeper(test, c->cpu, MIDDLE);
-	sched_test_allow(test, a->task, c->allowed ? : RT_CPUS(0, c->machine->cpus - 1));
+	sched_test_allow(test, a->task, c->allowed ? : CPUS(0, c->machine->cpus - 1));
 	rt_stay_on(test, c->waker, rt_priority_on(c, c->waker));
 	for (int cpu = 0; cpu < c->machine->cpus; cpu++)
 		if (cpu != c->waker && rt_priority_on(c, cpu))
@@ -387,7 +363,7 @@ static void find_lowest_rq_picks(struct kunit *test)
 	KUNIT_EXPECT_EQ_MSG(test, rcu_preempt_depth(), 0, "RCU read locks are left");
 	KUNIT_EXPECT_EQ_MSG(test, pick >= 0, !!c->pick, "a CPU is found: %d", pick);
 	if (pick >= 0)
-		KUNIT_EXPECT_TRUE_MSG(test, c->pick & RT_CPU(pick),
+		KUNIT_EXPECT_TRUE_MSG(test, c->pick & CPU(pick),
 				      "CPU %d is found, right is %*pbl",
 				      pick, BITS_PER_LONG, &c->pick);
 }
@@ -395,11 +371,12 @@ static void find_lowest_rq_picks(struct kunit *test)
 /* ---- tasks that move ---- */
 
 /* CPU 0 runs the test; 1 to 3 are occupied. */
-static void rt_needs_four_cpus(struct kunit *test)
+static void rt_begin(struct kunit *test, bool push_ipi)
 {
-	for (int cpu = 0; cpu < 4; cpu++)
-		if (cpu >= nr_cpu_ids || !cpu_online(cpu))
-			kunit_skip(test, "n/a: needs 4 CPUs online");
+	sched_test_needs_cpus(test, 4);
+#ifdef HAVE_RT_PUSH_IPI
+	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, push_ipi);
+#endif
 	rt_stay_on(test, 0, 0);
 }
 
@@ -414,11 +391,11 @@ static void woken_task_goes_to_the_free_cpu(struct kunit *test)
 {
 	struct rt_actor *a, *urgent;
 
-	rt_needs_four_cpus(test);
+	rt_begin(test, true);
 	a = rt_sleeper(test, 1, MIDDLE);
 	urgent = rt_occupy(test, 1, URGENT);
 	rt_occupy(test, 2, URGENT);
-	sched_test_allow(test, a->task, RT_CPUS(1, 3));
+	sched_test_allow(test, a->task, CPUS(1, 3));
 	rt_hold_cpu(test, urgent, RT_NO_IRQ);
 	rt_start(a);
 	rt_expect_on(test, a, 3, "woken on CPU 1, beside an urgent task");
@@ -429,20 +406,13 @@ static void preempted_task_is_pushed(struct kunit *test)
 {
 	struct rt_actor *a;
 
-	rt_needs_four_cpus(test);
+	rt_begin(test, true);
 	a = rt_occupy(test, 1, MIDDLE);
 	rt_occupy(test, 2, URGENT);
-	sched_test_allow(test, a->task, RT_CPUS(1, 3));
+	sched_test_allow(test, a->task, CPUS(1, 3));
 	rt_occupy(test, 1, URGENT);
 	rt_expect_on(test, a, 3, "preempted on CPU 1");
 	rt_leave_cpus(test);
-}
-
-static void rt_use_push_ipi(struct kunit *test, bool use)
-{
-#ifdef HAVE_RT_PUSH_IPI
-	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, use);
-#endif
 }
 
 /* How often a CPU has asked for the push IPI. */
@@ -460,11 +430,10 @@ static void rt_pull(struct kunit *test, bool push_ipi)
 	struct rt_actor *a, *urgent, *leaves;
 	int rounds;
 
-	rt_needs_four_cpus(test);
-	rt_use_push_ipi(test, push_ipi);
+	rt_begin(test, push_ipi);
 	urgent = rt_occupy(test, 1, URGENT);
 	leaves = rt_occupy(test, 2, URGENT);
-	a = rt_waiter(test, 1, RT_CPU(2));
+	a = rt_waiter(test, 1, CPU(2));
 	rt_hold_cpu(test, urgent, push_ipi ? RT_NO_SWITCH : RT_NO_IRQ);
 	rounds = rt_ipi_rounds();
 	rt_stop(leaves);
@@ -478,13 +447,12 @@ static void pulled_task_may_use_the_cpu(struct kunit *test)
 {
 	struct rt_actor *first, *second, *leaves;
 
-	rt_needs_four_cpus(test);
-	rt_use_push_ipi(test, false);
+	rt_begin(test, false);
 	rt_occupy(test, 1, URGENT);
 	leaves = rt_occupy(test, 2, URGENT);
 	rt_occupy(test, 3, URGENT);
-	first = rt_waiter(test, 1, RT_CPU(3));
-	second = rt_waiter(test, 1, RT_CPU(2));
+	first = rt_waiter(test, 1, CPU(3));
+	second = rt_waiter(test, 1, CPU(2));
 	rt_stop(leaves);
 	rt_expect_on(test, second, 2, "CPU 2 has nothing more urgent");
 	KUNIT_EXPECT_EQ(test, task_cpu(first->task), 1);
@@ -499,15 +467,14 @@ static void room_is_made_for_a_task_that_must_stay(struct kunit *test)
 {
 	struct rt_actor *stays, *urgent, *leaves;
 
-	rt_needs_four_cpus(test);
-	rt_use_push_ipi(test, false);
+	rt_begin(test, false);
 	leaves = rt_occupy(test, 2, URGENT);
 	stays = rt_actor(test, 1, MIDDLE);
 	stays->stays = true;
 	rt_start_on(test, stays, 1);
-	sched_test_allow(test, stays->task, RT_CPUS(1, 2));
+	sched_test_allow(test, stays->task, CPUS(1, 2));
 	urgent = rt_occupy(test, 1, URGENT);
-	sched_test_allow(test, urgent->task, RT_CPUS(1, 2));
+	sched_test_allow(test, urgent->task, CPUS(1, 2));
 	rt_stop(leaves);
 	rt_expect_on(test, urgent, 2, "a task that must stay waits for CPU 1");
 	KUNIT_EXPECT_EQ(test, task_cpu(stays->task), 1);
@@ -524,11 +491,10 @@ static void task_that_becomes_less_urgent_makes_room(struct kunit *test)
 {
 	struct rt_actor *a, *yields;
 
-	rt_needs_four_cpus(test);
-	rt_use_push_ipi(test, false);
+	rt_begin(test, false);
 	rt_occupy(test, 1, URGENT);
 	yields = rt_occupy(test, 2, URGENT);
-	a = rt_waiter(test, 1, RT_CPU(2));
+	a = rt_waiter(test, 1, CPU(2));
 	rt_set_priority(yields->task, LOW);
 	rt_expect_on(test, a, 2, "CPU 2 runs a less urgent task");
 	rt_leave_cpus(test);
@@ -557,13 +523,12 @@ static void push_ipi_goes_on_to_the_next_cpu(struct kunit *test)
 	struct rt_actor *a, *urgent, *leaves;
 	int before;
 
-	rt_needs_four_cpus(test);
-	rt_use_push_ipi(test, true);
+	rt_begin(test, true);
 	rt_occupy(test, 1, URGENT);
 	leaves = rt_occupy(test, 2, URGENT);
 	urgent = rt_occupy(test, 3, URGENT);
-	rt_waiter(test, 1, RT_CPU(3));
-	a = rt_waiter(test, 3, RT_CPU(2));
+	rt_waiter(test, 1, CPU(3));
+	a = rt_waiter(test, 3, CPU(2));
 	rd = cpu_rq(0)->rd;
 	rt_must(test, rt_wait_for(push_ipi_is_over(rd)), 0, "the IPI does not end");
 	before = atomic_read(&rd->refcount);
@@ -587,12 +552,11 @@ static void one_push_ipi_at_a_time(struct kunit *test)
 	struct rt_actor *urgent;
 	int before, first, second, next, cpu[2];
 
-	rt_needs_four_cpus(test);
+	rt_begin(test, true);
 	rt_stay_on(test, 3, 0);
-	rt_use_push_ipi(test, true);
 	urgent = rt_occupy(test, 0, URGENT);
 	rt_occupy(test, 2, URGENT);
-	rt_waiter(test, 0, RT_CPU(2));
+	rt_waiter(test, 0, CPU(2));
 	rd = cpu_rq(0)->rd;
 	rt_must(test, rt_wait_for(push_ipi_is_over(rd)), 0, "the IPI does not end");
 	/* CPU 0 does not take the IPI yet. */
@@ -655,13 +619,12 @@ static void rt_expect_visits(struct kunit *test, const int *want, int nr)
 
 static void rt_overload_two(struct kunit *test)
 {
-	rt_needs_four_cpus(test);
 	/* The loop goes where the test sends it. */
-	rt_use_push_ipi(test, false);
+	rt_begin(test, false);
 	rt_occupy(test, 1, URGENT);
 	rt_occupy(test, 3, URGENT);
-	rt_waiter(test, 1, RT_CPU(3));
-	rt_waiter(test, 3, RT_CPU(1));
+	rt_waiter(test, 1, CPU(3));
+	rt_waiter(test, 3, CPU(1));
 #ifndef CONFIG_SCHED_RTO_COUNT_SPLIT
 	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&cpu_rq(0)->rd->rto_count), 2,
 			    "the number of overloaded CPUs");
@@ -690,11 +653,10 @@ static void only_overloaded_cpu_has_nobody_to_tell(struct kunit *test)
 {
 	static const int want[] = { -1 };
 
-	rt_needs_four_cpus(test);
-	rt_use_push_ipi(test, false);
+	rt_begin(test, false);
 	rt_occupy(test, 1, URGENT);
 	rt_occupy(test, 3, URGENT);
-	rt_waiter(test, 1, RT_CPU(3));
+	rt_waiter(test, 1, CPU(3));
 	rt_stay_on(test, 1, 90);
 	atomic_inc(&cpu_rq(1)->rd->rto_loop_next);
 	rt_expect_visits(test, want, ARRAY_SIZE(want));

@@ -8,33 +8,28 @@
 #ifndef _KERNEL_SCHED_TESTS_SCHED_TEST_TOPOLOGY_H
 #define _KERNEL_SCHED_TESTS_SCHED_TEST_TOPOLOGY_H
 
+#include <linux/bits.h>
 #include <linux/types.h>
 
 struct kunit;
 
-/**
- * struct sched_test_topology - who shares what with whom
- * @name:	for messages
- * @cpus:	the test needs the CPUs from 0 on up to this number
- * @cluster:	CPUs in a cluster, 0 for no clusters
- * @clustered:	only the CPUs below this one have clusters, 0 for all
- * @llc:	CPUs below a last level cache
- * @smt:	threads of a core that the machine itself must have, 0 for one
- * @no_machine:	no domain has the CPUs of more than one LLC
- * @little:	the first CPUs of each LLC, this many, have less capacity
- *
- * A size counts neighbouring CPUs: CPUs with the same cpu / size belong
- * together. Each size is a multiple of the one above it.
+/* Sets of the first CPUs: one, or from @a to @b. */
+#define CPU(n)		BIT(n)
+#define CPUS(a, b)	GENMASK(b, a)
+
+/*
+ * Who shares what with whom. A size counts neighbouring CPUs: CPUs with the same
+ * cpu / size belong together. Each size is a multiple of the smaller ones.
  */
 struct sched_test_topology {
-	const char	*name;
-	unsigned int	cpus;
-	unsigned int	cluster;
-	unsigned int	clustered;
-	unsigned int	llc;
-	unsigned int	smt;
-	bool		no_machine;
-	unsigned int	little;
+	const char	*name;		/* for messages */
+	unsigned int	cpus;		/* the test needs the CPUs below this one */
+	unsigned int	cluster;	/* CPUs in a cluster, 0 for no clusters */
+	unsigned int	clustered;	/* only the CPUs below this one have clusters, 0 for all */
+	unsigned int	llc;		/* CPUs below a last level cache */
+	unsigned int	smt;		/* threads that a core of this machine must have, 0 for 1 */
+	bool		no_machine;	/* no domain has the CPUs of more than one LLC */
+	unsigned int	little;		/* the first CPUs of each LLC have less capacity */
 };
 
 /* Capacities of big and little CPUs. */
@@ -45,6 +40,7 @@ struct sched_test_topology {
  * They last until the end of the test. It is skipped where this machine cannot
  * have the topology.
  */
+void sched_test_needs_cpus(struct kunit *test, int nr);
 void sched_test_install(struct kunit *test, const struct sched_test_topology *t);
 void sched_test_set_feature(struct kunit *test, unsigned int feature, bool on);
 

@@ -19,23 +19,14 @@ static struct sched_domain_topology_level *topology_before;
 
 /* One mask for each group: the kernel keeps pointers to them. */
 static struct cpumask *cluster_masks, *llc_masks;
+static unsigned long *capacities;	/* to be set, or to be put back */
 
-static unsigned int cluster_size(int cpu)
-{
-	unsigned int clustered = test_topology->clustered ? : nr_cpu_ids;
-
-	return cpu < clustered ? test_topology->cluster : 0;
-}
-
-/* Kernels with SDTL_INIT() also pass the level to these functions. */
-#ifdef SDTL_INIT
-#define MASK_OF(name)	name(struct sched_domain_topology_level *tl, int cpu)
-#else
+#ifdef SCHED_KUNIT_LACKS_SDTL_INIT
 #define MASK_OF(name)	name(int cpu)
-#define SDTL_INIT(mask, flags, name)	{ mask, flags, SD_INIT_NAME(name) }
+#else
+#define MASK_OF(name)	name(struct sched_domain_topology_level *tl, int cpu)
 #endif
 
-#ifdef CONFIG_SCHED_SMT
 static const struct cpumask *MASK_OF(test_smt_mask)
 {
 	return cpu_smt_mask(cpu);
@@ -45,22 +36,13 @@ static int test_smt_flags(void)
 {
 	return SD_SHARE_CPUCAPACITY | SD_SHARE_LLC;
 }
-#endif
-
-static const struct cpumask *smallest_mask(int cpu)
-{
-#ifdef CONFIG_SCHED_SMT
-	return cpu_smt_mask(cpu);
-#else
-	return cpumask_of(cpu);
-#endif
-}
 
 static const struct cpumask *MASK_OF(test_cluster_mask)
 {
-	unsigned int size = cluster_size(cpu);
+	const struct sched_test_topology *t = test_topology;
+	bool clustered = t->cluster && (!t->clustered || cpu < t->clustered);
 
-	return size ? &cluster_masks[cpu / size] : smallest_mask(cpu);
+	return clustered ? &cluster_masks[cpu / t->cluster] : cpu_smt_mask(cpu);
 }
 
 static int test_cluster_flags(void)
@@ -89,32 +71,23 @@ static const struct cpumask *MASK_OF(test_machine_mask)
 }
 
 static struct sched_domain_topology_level test_levels[] = {
-#ifdef CONFIG_SCHED_SMT
 	SDTL_INIT(test_smt_mask, test_smt_flags, SMT),
-#endif
 	SDTL_INIT(test_cluster_mask, test_cluster_flags, CLS),
 	SDTL_INIT(test_llc_mask, test_llc_flags, MC),
 	SDTL_INIT(test_machine_mask, NULL, PKG),
 	{ }
 };
 
-static struct cpumask *make_masks(unsigned int size)
+static struct cpumask *make_masks(struct kunit *test, unsigned int size)
 {
-	struct cpumask *masks = kcalloc(nr_cpu_ids, sizeof(*masks), GFP_KERNEL);
+	struct cpumask *masks = kunit_kcalloc(test, nr_cpu_ids, sizeof(*masks), GFP_KERNEL);
 	int cpu;
 
+	KUNIT_ASSERT_NOT_NULL(test, masks);
 	for_each_possible_cpu(cpu)
-		if (masks && size)
+		if (size)
 			cpumask_set_cpu(cpu, &masks[cpu / size]);
 	return masks;
-}
-
-static void free_masks(void)
-{
-	kfree(cluster_masks);
-	kfree(llc_masks);
-	cluster_masks = NULL;
-	llc_masks = NULL;
 }
 
 /*
@@ -131,40 +104,19 @@ static void drop_domains(void)
 #endif
 }
 
+static void swap_capacities(void)
+{
 #ifdef CONFIG_GENERIC_ARCH_TOPOLOGY
-static unsigned long *capacities_before;
-
-static bool set_capacities(void)
-{
 	int cpu;
 
-	capacities_before = kcalloc(nr_cpu_ids, sizeof(*capacities_before), GFP_KERNEL);
-	if (!capacities_before)
-		return false;
 	for_each_possible_cpu(cpu) {
-		bool little = cpu % test_topology->llc < test_topology->little;
+		unsigned long before = topology_get_cpu_scale(cpu);
 
-		capacities_before[cpu] = topology_get_cpu_scale(cpu);
-		topology_set_cpu_scale(cpu, little ? SCHED_TEST_LITTLE : SCHED_TEST_BIG);
+		topology_set_cpu_scale(cpu, capacities[cpu]);
+		capacities[cpu] = before;
 	}
-	return true;
-}
-
-static void restore_capacities(void)
-{
-	int cpu;
-
-	if (!capacities_before)
-		return;
-	for_each_possible_cpu(cpu)
-		topology_set_cpu_scale(cpu, capacities_before[cpu]);
-	kfree(capacities_before);
-	capacities_before = NULL;
-}
-#else
-static bool set_capacities(void) { return false; }
-static void restore_capacities(void) { }
 #endif
+}
 
 static void remove_test_topology(void *unused)
 {
@@ -172,22 +124,28 @@ static void remove_test_topology(void *unused)
 		guard(mutex)(&sched_domains_mutex);
 		drop_domains();
 		sched_domain_topology = topology_before;
-		restore_capacities();
+		if (test_topology->little)
+			swap_capacities();
 		asym_cpu_capacity_scan();
 	}
 	/* The partitions are those of cpusets again. */
 	rebuild_sched_domains();
 	test_topology = NULL;
-	free_masks();
+}
+
+/* Skips the test unless the first @nr CPUs are online. */
+void sched_test_needs_cpus(struct kunit *test, int nr)
+{
+	for (int cpu = 0; cpu < nr; cpu++)
+		if (cpu >= nr_cpu_ids || !cpu_online(cpu))
+			kunit_skip(test, "n/a: needs %d CPUs online", nr);
 }
 
 static void skip_without(struct kunit *test, const struct sched_test_topology *t)
 {
-	for (unsigned int cpu = 0; cpu < t->cpus; cpu++)
-		if (cpu >= nr_cpu_ids || !cpu_online(cpu))
-			kunit_skip(test, "n/a: needs %u CPUs online", t->cpus);
-	if (cpumask_weight(smallest_mask(0)) != (t->smt ? : 1) ||
-	    cpumask_last(smallest_mask(0)) >= (t->smt ? : 1))
+	sched_test_needs_cpus(test, t->cpus);
+	if (cpumask_weight(cpu_smt_mask(0)) != (t->smt ? : 1) ||
+	    cpumask_last(cpu_smt_mask(0)) >= (t->smt ? : 1))
 		kunit_skip(test, "n/a: needs cores of %u threads", t->smt ? : 1);
 	if (t->little && !IS_ENABLED(CONFIG_GENERIC_ARCH_TOPOLOGY))
 		kunit_skip(test, "n/a: this architecture's capacities cannot be set");
@@ -204,30 +162,26 @@ void sched_test_install(struct kunit *test, const struct sched_test_topology *t)
 {
 	skip_without(test, t);
 	KUNIT_ASSERT_NULL_MSG(test, test_topology, "another test's topology is installed");
-	cluster_masks = make_masks(t->cluster);
-	llc_masks = make_masks(t->llc);
-	if (!cluster_masks || !llc_masks) {
-		free_masks();
-		KUNIT_FAIL_AND_ABORT(test, "no memory for masks");
+	cluster_masks = make_masks(test, t->cluster);
+	llc_masks = make_masks(test, t->llc);
+	capacities = kunit_kcalloc(test, nr_cpu_ids, sizeof(*capacities), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, capacities);
+	for (int cpu = 0; cpu < nr_cpu_ids; cpu++)
+		capacities[cpu] = cpu % t->llc < t->little ? SCHED_TEST_LITTLE : SCHED_TEST_BIG;
+	scoped_guard(cpus_read_lock) {
+		guard(mutex)(&sched_domains_mutex);
+		drop_domains();
+		topology_before = sched_domain_topology;
+		test_topology = t;
+		sched_domain_topology = test_levels;
+		if (t->little)
+			swap_capacities();
+		asym_cpu_capacity_scan();
 	}
-	cpus_read_lock();
-	sched_domains_mutex_lock();
-	drop_domains();
-	topology_before = sched_domain_topology;
-	test_topology = t;
-	sched_domain_topology = test_levels;
-	sched_domains_mutex_unlock();
-	cpus_read_unlock();
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, remove_test_topology, NULL), 0);
 #ifndef SCHED_KUNIT_LACKS_LLC_ID_ALLOC
 	kunit_activate_static_stub(test, llc_mask, llc_of);
 #endif
-	if (t->little)
-		KUNIT_ASSERT_TRUE(test, set_capacities());
-	scoped_guard(cpus_read_lock) {
-		guard(mutex)(&sched_domains_mutex);
-		asym_cpu_capacity_scan();
-	}
 	rebuild_sched_domains();
 }
 
@@ -241,28 +195,17 @@ static void remove_early(struct kunit *test)
 }
 
 /* As debugfs does it. */
-static void set_feature(unsigned int feature, bool on)
+static void flip_feature(void *feature)
 {
+	unsigned long nr = (unsigned long)feature;
+
+	sysctl_sched_features ^= BIT(nr);
 #ifdef CONFIG_JUMP_LABEL
-	if (on)
-		static_key_enable(&sched_feat_keys[feature]);
+	if (sysctl_sched_features & BIT(nr))
+		static_key_enable(&sched_feat_keys[nr]);
 	else
-		static_key_disable(&sched_feat_keys[feature]);
+		static_key_disable(&sched_feat_keys[nr]);
 #endif
-	if (on)
-		sysctl_sched_features |= BIT(feature);
-	else
-		sysctl_sched_features &= ~BIT(feature);
-}
-
-static void switch_feature_on(void *feature)
-{
-	set_feature((unsigned long)feature, true);
-}
-
-static void switch_feature_off(void *feature)
-{
-	set_feature((unsigned long)feature, false);
 }
 
 /**
@@ -273,14 +216,12 @@ static void switch_feature_off(void *feature)
  */
 void sched_test_set_feature(struct kunit *test, unsigned int feature, bool on)
 {
-	bool was_on = sysctl_sched_features & BIT(feature);
+	void *flips = (void *)(unsigned long)feature;
 
-	if (was_on == on)
+	if (!!(sysctl_sched_features & BIT(feature)) == on)
 		return;
-	set_feature(feature, on);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, was_on ? switch_feature_on :
-							switch_feature_off,
-							(void *)(unsigned long)feature), 0);
+	flip_feature(flips);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, flip_feature, flips), 0);
 }
 
 /**
@@ -348,15 +289,10 @@ static const struct sched_test_topology machines[] = {
 
 KUNIT_ARRAY_PARAM_DESC(machines, machines, name);
 
-/* In place of what is shared closest: a core, where there is no cluster. */
-static unsigned int share_size(const struct sched_test_topology *t)
-{
-	return t->cluster ? : t->llc;
-}
-
 static void cpus_share_what_the_machine_says(struct kunit *test)
 {
 	const struct sched_test_topology *t = test->param_value;
+	unsigned int shared = t->cluster ? : t->llc;	/* by the closest CPUs */
 
 	sched_test_install(test, t);
 	for (int a = 0; a < t->cpus; a++) {
@@ -364,7 +300,7 @@ static void cpus_share_what_the_machine_says(struct kunit *test)
 			KUNIT_EXPECT_EQ_MSG(test, cpus_share_cache(a, b), a / t->llc == b / t->llc,
 					    "the LLC of CPUs %d and %d", a, b);
 			KUNIT_EXPECT_EQ_MSG(test, cpus_share_resources(a, b),
-					    a / share_size(t) == b / share_size(t),
+					    a / shared == b / shared,
 					    "the cluster of CPUs %d and %d", a, b);
 		}
 	}
@@ -575,25 +511,15 @@ static void clusters_follow_hotplug(struct kunit *test)
 
 /* ---- what a test leaves behind ---- */
 
-struct trace {
-	int	cluster_key;
-	bool	shares_cache;
-	bool	shares_cluster;
-	u32	spans;
-};
-
-static struct trace trace_of_machine(void)
+/* How many CPUs the domains of CPU 0 span, and with whom it shares caches. */
+static u32 trace_of_machine(void)
 {
-	struct trace trace = {
-		.cluster_key = cluster_key(),
-		.shares_cache = cpus_share_cache(0, 1),
-		.shares_cluster = cpus_share_resources(0, 1),
-	};
+	u32 trace = 2 * cpus_share_cache(0, 1) + cpus_share_resources(0, 1);
 	struct sched_domain *sd;
 
 	guard(rcu)();
 	for (sd = rcu_dereference(cpu_rq(0)->sd); sd; sd = rcu_dereference(sd->parent))
-		trace.spans = trace.spans * 31 + cpumask_weight(sched_domain_span(sd));
+		trace = trace * 31 + cpumask_weight(sched_domain_span(sd));
 	return trace;
 }
 
@@ -602,12 +528,13 @@ static void topology_is_put_back_at_the_end_of_a_test(struct kunit *test)
 	static const struct sched_test_topology t = { .name = "LLC of 2", .cpus = 2, .llc = 2 };
 	static const unsigned int apart[] = { 0, 1 };
 	unsigned int features = sysctl_sched_features;
-	struct trace before, now;
+	int key = cluster_key();
 	struct kunit *aborted;
+	u32 before;
 
 	skip_without(test, &t);
 	before = trace_of_machine();
-	KUNIT_EXPECT_NE_MSG(test, before.spans, 0, "an earlier test left CPU 0 without domains");
+	KUNIT_EXPECT_GT_MSG(test, before, 3, "an earlier test left CPU 0 without domains");
 	aborted = kunit_kzalloc(test, sizeof(*aborted), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, aborted);
 	kunit_init_test(aborted, "aborted", NULL);
@@ -619,12 +546,9 @@ static void topology_is_put_back_at_the_end_of_a_test(struct kunit *test)
 	/* What KUnit does at the end of a test, whether an assertion failed or not. */
 	kunit_cleanup(aborted);
 	current->kunit_test = test;
-	now = trace_of_machine();
 	KUNIT_EXPECT_EQ(test, sysctl_sched_features, features);
-	KUNIT_EXPECT_EQ(test, now.cluster_key, before.cluster_key);
-	KUNIT_EXPECT_EQ(test, now.shares_cache, before.shares_cache);
-	KUNIT_EXPECT_EQ(test, now.shares_cluster, before.shares_cluster);
-	KUNIT_EXPECT_EQ_MSG(test, now.spans, before.spans, "the spans of CPU 0's domains");
+	KUNIT_EXPECT_EQ(test, cluster_key(), key);
+	KUNIT_EXPECT_EQ_MSG(test, trace_of_machine(), before, "the domains of CPU 0");
 }
 
 static struct kunit_case sched_topology_cases[] = {

@@ -130,6 +130,11 @@ KUNIT_RUNS = {
         for cpus in (2, 8, 24, 64)
     },
     "qemu": KunitRun((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8"), 7200, "qemu"),
+    "qemu-240": KunitRun(
+        (_TESTS, "--arch=x86_64", "--kconfig_add=CONFIG_NR_CPUS=240", "--qemu_args=-smp 8,maxcpus=240"),
+        7200,
+        "qemu-240",
+    ),
     "qemu-threads": KunitRun((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8,threads=2"), 7200, "qemu"),
     "qemu-arm64": KunitRun(
         (
