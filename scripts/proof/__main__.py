@@ -34,7 +34,7 @@ def start(words: list[str]) -> None:
     activate("test")
     sys.argv = [f"{HERE}/{words[0]}.py", *words[1:]]
     try:
-        runpy.run_module(f"proof.{words[0]}", run_name="__main__")
+        runpy.run_module(f"proof.{words[0]}", run_name="__main__", alter_sys=True)
     except SchedlineError as error:
         sys.exit(f"{error.observed}\n  next: {error.next_step}")
 

@@ -112,7 +112,7 @@ def simulate(case: GateCase, seed: int, campaigns: int) -> SimulationResult:
         for look in LOOKS:
             step = step_of(runs[..., :look, :].reshape(*runs.shape[:2], look * case.runs))
             found = look_evidence(base[..., :look], candidate[..., :look], LIMITS, step)
-            said = decide(found, GATE.alpha, len(LOOKS), GATE.family, last=look == LOOKS[-1])
+            said = decide(found, GATE.alpha, LOOKS, GATE.family, look)
             fails, passes = said.failed.any(axis=-1), said.passed.all(axis=-1)
             failed += int(fails.sum())
             caught += int(said.failed[:, 0].sum())

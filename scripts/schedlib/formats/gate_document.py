@@ -131,7 +131,7 @@ class GateMetric(JudgedMetric, frozen=True, kw_only=True):
         of_medians: the change from the base's median to the candidate's.
         low, high: the 95 % interval of the change; null, of a metric with a change: without a bound.
         p: that the candidate is not worse, with Holm's correction.
-        far, far_base: ids of each kernel's bad boots, worse than the base's upper fence by more than detect.
+        far, far_base: ids of each kernel's bad boots, worse than its ordinary boots by more than detect.
         over_budget: of a PASS, whether the estimate is worse than the budget; what is excluded is more than that.
         values: the judged boots, and those of the placebo, in the order of time.
     """

@@ -8,11 +8,13 @@ Bonferroni's inequality the parts add up, whatever the looks have in common.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from schedlib.gate import statistics
+from schedlib.gate.rules import EXCESS
 from schedlib.gate.statistics import Flags, Values
 
 MISSED = 0.025
@@ -51,7 +53,7 @@ class LookEvidence:
         within: p that it is worse by `detect` or more.
         over_budget: whether the estimate of the change, less a step of the clock, is above the budget.
         doubtful: whether a change above the budget is shown at the level DOUBT.
-        far, far_base: number of boots of each kernel that are far from the base's ordinary ones: see far_boots().
+        far, far_base: number of boots of each kernel that are bad: see far_boots().
     """
 
     worse: Values
@@ -72,13 +74,16 @@ class Decision:
 
 
 def far_boots(base: Values, boots: Values, limits: Limits) -> Flags:
-    """Which boots of a kernel are bad: worse than the base's upper fence by more than `detect`.
+    """Which boots of a kernel are bad: worse than the base's fence by more than `detect`.
 
-    The fence is Tukey's, the third quartile and one and a half times the distance from the first (Exploratory Data
-    Analysis, 1977). A quarter of the base's boots may be bad without moving it, as they would move a maximum.
+    With normal values the fence is Tukey's, 2.7 standard deviations above the mean. It is found from the first
+    quartile and from Q_n, the first quartile of the distances between any two boots, which is 0.45 standard deviations
+    (Rousseeuw and Croux, Journal of the American Statistical Association 88, 1993). Half of the base's boots may be
+    bad and move it little.
     """
-    first, third = np.quantile(base, (0.25, 0.75), axis=-1, keepdims=True)
-    return np.asarray(limits.without(boots, limits.detect) > third + 1.5 * (third - first))
+    distances = np.abs(base[..., :, None] - base[..., None, :])[..., *np.triu_indices(base.shape[-1], 1)]
+    fence = np.quantile(base, 0.25, axis=-1) + 7.5 * np.quantile(distances, 0.25, axis=-1)
+    return np.asarray(limits.without(boots, limits.detect) > fence[..., None])
 
 
 def look_evidence(
@@ -116,17 +121,26 @@ def look_evidence(
     )
 
 
-def decide(evidence: LookEvidence, alpha: float, looks: int, family: int, *, last: bool) -> Decision:
-    """Decide each metric at one of so many looks. `family`: the number of metrics that are tested.
+def excess(far: Values, far_base: Values, boots: int) -> Values:
+    """How much larger the candidate's share of bad boots may be than the base's, at the level MISSED / 2."""
+    return statistics.difference_of_shares(far_base, far, boots, MISSED / 2)
+
+
+def decide(evidence: LookEvidence, alpha: float, looks: Sequence[int], family: int, boots: int) -> Decision:
+    """Decide each metric at one of the looks, after so many boots of each kernel.
 
     A metric fails if Holm's p that it is not worse is at most alpha / looks, and the estimate is over the budget. It
     passes if a change of `detect` is excluded at the level MISSED / looks, no change above the budget is in sight, and
-    no boot of the candidate is bad (see far_boots()). One bad boot may be chance, and so may be as many as the base
-    has: then only the last look can pass. Each of these is monotone: worse values of the candidate can only make its
-    result worse.
+    no boot of either kernel is bad (see far_boots()). With a bad boot only the last look can pass, if EXCESS is
+    excluded. Each of these is monotone: worse values of the candidate can only make its result worse.
+
+    Args:
+        family: the number of metrics that are tested.
     """
-    most = np.maximum(evidence.far_base, 1) if last else np.zeros_like(evidence.far)
+    allowed = evidence.far + evidence.far_base == 0
+    if boots == looks[-1]:
+        allowed |= excess(evidence.far, evidence.far_base, boots) < EXCESS
     p = statistics.holm(evidence.worse, family)
-    failed = (p <= alpha / looks) & evidence.over_budget
-    passed = (evidence.within <= MISSED / looks) & ~evidence.doubtful & (evidence.far <= most)
+    failed = (p <= alpha / len(looks)) & evidence.over_budget
+    passed = (evidence.within <= MISSED / len(looks)) & ~evidence.doubtful & allowed
     return Decision(failed, passed & ~failed, p)

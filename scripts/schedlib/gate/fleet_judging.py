@@ -151,8 +151,7 @@ def groups_at(gate: Gate, samples: Samples, look: int, left_out: Sequence[LeftOu
         return [() for _ in samples]
     whole = LookEvidence(*map(np.array, zip(*evidence, strict=True)))
     family = max(gate.family * max(map(len, found)), len(evidence))
-    last = look == gate.looks[-1]
-    results = zip(*astuple(decide(whole, gate.alpha, len(gate.looks), family, last=last)), whole.doubtful, strict=True)
+    results = zip(*astuple(decide(whole, gate.alpha, gate.looks, family, look)), whole.doubtful, strict=True)
     out = []
     for rule, metric in zip(samples, found, strict=True):
         rows = []
@@ -165,9 +164,6 @@ def groups_at(gate: Gate, samples: Samples, look: int, left_out: Sequence[LeftOu
                 verdict = Verdict.PASS
             elif not reason and doubtful:
                 reason = f"it looks worse by more than the budget of {rule.budget:g}{percent(rule)}: {_MORE}"
-            elif not reason and group.far:
-                size = f"{rule.detect:g}{percent(rule)}"
-                reason = f"{group.far} of {group.boots} boots of the candidate are bad, by more than {size}: {_MORE}"
             elif not reason:
                 reason = f"a change of {rule.detect:g}{percent(rule)} is not excluded: {_MORE}"
             rows.append(replace(group, verdict=verdict, reason=reason, p=float(p) if group.machines else None))
@@ -201,7 +197,7 @@ def _groups(
             kind="model" if name else "all",
             machines=len(places),
             verdict=Verdict.INCONCLUSIVE,
-            reason=_why_no_pass(rule, len(places), bad, [out for out in lost if name in ("", out.model)]),
+            reason=_why_no_pass(rule, here, bad, [out for out in lost if name in ("", out.model)]),
             worse_by=finite(told(rule, float(np.median(here.effects)))) if here else None,
             p=None,
             over_budget=int((here.effects > limit(rule, rule.budget)).sum()) if here else 0,
@@ -222,10 +218,8 @@ def _evidence(rule: GateRule, here: MachinesAtLook | None) -> LookEvidence:
         np.asarray(within_machines_p(int(counts.sum()), boots)) for counts in (here.worse, here.within, here.budgeted)
     )
     over = np.asarray(np.median(here.least) > limit(rule, rule.budget))
-    # A few bad boots of many are chance.
-    spared = np.maximum(here.far_base.sum(), np.floor(_BAD_SHARE * here.boots.sum()))
-    far = np.maximum(here.far.sum() - spared, 0.0)
-    return LookEvidence(worse, within, over, np.asarray(budgeted <= DOUBT), far, np.zeros_like(far))
+    # The bad boots of many machines are judged by _why_no_pass().
+    return LookEvidence(worse, within, over, np.asarray(budgeted <= DOUBT), 0 * one, 0 * one)
 
 
 def within_machines_p(total: int, boots: Mapping[int, int]) -> float:
@@ -252,12 +246,13 @@ def too_many_left_out(lost: int, judged: int) -> bool:
     return lost > _MOST_LEFT_OUT * (lost + judged)
 
 
-def _why_no_pass(rule: GateRule, machines: int, bad: Sequence[str], missing: Sequence[LeftOut]) -> str:
+def _why_no_pass(rule: GateRule, here: MachinesAtLook | None, bad: Sequence[str], missing: Sequence[LeftOut]) -> str:
     """Why a group's machines do not allow a PASS, whatever their boots say; empty if they do.
 
     Each reason can only become true if the candidate gets worse.
     """
-    lost = len(missing)
+    lost, machines = len(missing), here.boots.size if here else 0
+    size = f"{rule.detect:g}{percent(rule)}"
     if too_many_left_out(lost, machines):
         return f"{lost} of {lost + machines} machines are left out: mend them, and repeat their boots"
     base, candidate = (sum(out.lacks == side for out in missing) for side in ("base", "candidate"))
@@ -266,6 +261,8 @@ def _why_no_pass(rule: GateRule, machines: int, bad: Sequence[str], missing: Seq
         return f"{candidate} machines lack results of the candidate, {base} of the base: does it come up there?"
     if len(bad) > _BAD_SHARE * machines:
         names = ", ".join(bad[:3]) + (", ..." if len(bad) > 3 else "")
-        size = f"{rule.detect:g}{percent(rule)}"
         return f"{len(bad)} machines are worse by more than {size}: {names}. Compare one alone: schedline gate"
+    # A few bad boots of many are chance.
+    if here and here.far.sum() > max(here.far_base.sum(), _BAD_SHARE * here.boots.sum()):
+        return f"{here.far.sum()} of {here.boots.sum()} boots of the candidate are bad, by more than {size}: {_MORE}"
     return ""

@@ -19,6 +19,7 @@ from schedlib.formats.gate_document import (
     Method,
     UnjudgedMetric,
 )
+from schedlib.gate.rules import EXCESS
 from schedlib.progress import printable
 from schedlib.verdict import Verdict
 
@@ -168,6 +169,8 @@ def banner(document: GateDocument) -> str:
     if verdict is Verdict.PASS:
         bad = document.bad_boots
         boots = f"; more than {100 * bad:.0f} % of bad boots (95 %)" if bad is not None else ""
+        if any(row.far or row.far_base for row in metrics):
+            boots += f"; {EXCESS:.0%} more of them than the base has".replace("%", " %")
         return f"excluded: {excluded(metrics)}{boots}"
     rows = [metric for metric in metrics if metric.verdict is verdict]
     if verdict is Verdict.FAIL:

@@ -19,9 +19,9 @@ from schedlib.formats.gate_document import GateMetric, Method, finite
 from schedlib.gate import statistics
 from schedlib.gate.boots import Key, Side
 from schedlib.gate.comparable import disturbed, order_problem, unequal_samples, without_runs
-from schedlib.gate.decision import MISSED, Limits, LookEvidence, decide, far_boots, look_evidence
+from schedlib.gate.decision import MISSED, Limits, LookEvidence, decide, excess, far_boots, look_evidence
 from schedlib.gate.gate_options import MOST_BOOTS
-from schedlib.gate.rules import Gate, GateRule
+from schedlib.gate.rules import EXCESS, Gate, GateRule
 from schedlib.gate.statistics import CONFIDENCE, Values
 from schedlib.verdict import Verdict
 
@@ -270,7 +270,7 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
         troubles = [sample.trouble(look, gate) for sample in samples]
         usable = np.array([not trouble for trouble in troubles])
         whole = replace(whole, worse=np.where(usable, whole.worse, 1.0), within=np.where(usable, whole.within, 1.0))
-        found = decide(whole, gate.alpha, len(gate.looks), gate.family, last=look == gate.looks[-1])
+        found = decide(whole, gate.alpha, gate.looks, gate.family, look)
         if found.failed.any() or found.passed.all():
             break
     rows = []
@@ -374,18 +374,8 @@ def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, doubtful: bool) ->
             f"all {look} boots of the base have the same value, so nothing is known of its noise, and no number "
             'of boots settles it: measure with a finer clock, or compare with method = "equal"'
         )
-    ids = ", ".join(row.far[:3]) + (", ..." if len(row.far) > 3 else "")
-    same = f"the base has {len(row.far_base)}" if row.far_base else "the base has none"
-    if len(row.far) > max(1, len(row.far_base)) and not doubtful:
-        return (
-            f"{len(row.far)} of {look} boots of the candidate are bad, beyond the ordinary boots of the base "
-            f"by more than {limit}; {same}. No number of boots makes this a PASS: look at the boots {ids}"
-        )
-    if row.far and not doubtful and look < gate.looks[-1]:
-        return (
-            f"bad boots of the candidate, beyond the ordinary boots of the base by more than {limit}: {ids}; {same}. "
-            f"Only the last look can say that it is chance: {_to(look, gate.looks[-1])}"
-        )
+    if (bad := _bad_boots(gate, row)) and not doubtful:
+        return bad
     worse_by = inf if row.change is None else -row.change if rule.direction == "higher" else row.change
     half = inf if row.low is None or row.high is None else (row.high - row.low) / 2
     step = sample.step(look) * (1.0 if rule.absolute else 100 / abs(float(np.median(base))))
@@ -404,6 +394,34 @@ def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, doubtful: bool) ->
     if enough := [each for each in later if each >= needed]:
         return f"{seen}; {_to(look, enough[0])} probably settles it"
     return f"{seen}; about {needed} boots of each would settle it: {_again(gate, int(needed))}"
+
+
+def _bad_boots(gate: Gate, row: GateMetric) -> str:
+    """Why bad boots do not allow a PASS, and how many boots would; empty if there are none, or too few to matter."""
+    look, far, far_base = row.boots[0], len(row.far), len(row.far_base)
+    if not far + far_base:
+        return ""
+    ids = f" ({', '.join(row.far[:3])}{', ...' if far > 3 else ''})" if far else ""
+    per = " %" if row.change_unit == "%" else f" {row.unit}"
+    said = (
+        f"of {look} boots {far} of the candidate{ids} and {far_base} of the base are bad, beyond the ordinary boots of "
+        f"the base by more than {row.detect:g}{per}"
+    )
+    if look < gate.looks[-1]:
+        return f"{said}. Only the last look can say that it is chance: {_to(look, gate.looks[-1])}"
+
+    def more_after(boots: int) -> float:
+        scale = boots / look
+        return float(excess(np.asarray(scale * far), np.asarray(scale * far_base), boots))
+
+    if (more := more_after(look)) < EXCESS:
+        return ""
+    said += (
+        f". So up to {100 * more:.3g} % more of the candidate's boots may be bad; a PASS excludes {100 * EXCESS:g} %"
+    )
+    if needed := next((boots for boots in range(look, MOST_BOOTS) if more_after(boots) < EXCESS), 0):
+        return f"{said}. About {needed} boots of each would settle it: {_again(gate, needed)}"
+    return f"{said}. No number of boots makes this a PASS: look at these boots"
 
 
 def _to(look: int, then: int) -> str:

@@ -25,6 +25,8 @@ BLOCK = 4
 LOOKS = (8, 12, 16, 20)
 """At eight boots without a bad one, a PASS excludes a kernel of which every third boot is bad."""
 
+EXCESS = 0.25
+"""With a bad boot of either kernel, a PASS has to exclude that so many more of the candidate's boots are bad."""
 
 _UNSAID = -1.0
 

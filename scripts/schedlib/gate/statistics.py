@@ -234,3 +234,20 @@ def bad_share(boots: int, seen: int = 0) -> float:
         at_most = sum(comb(boots, bad) * share**bad * (1 - share) ** (boots - bad) for bad in range(seen + 1))
         low, high = (share, high) if at_most > 1 - CONFIDENCE else (low, share)
     return high
+
+
+def difference_of_shares(base: Values, candidate: Values, boots: int, level: float) -> Values:
+    """The upper bound, one-sided, of how much larger the candidate's share of something is than the base's.
+
+    Newcombe's, from the intervals of Wilson (Statistics in Medicine 17, 1998, method 10).
+
+    Args:
+        base, candidate: how many of so many boots of each kernel have it.
+    """
+    z = NormalDist().inv_cdf(1 - level)
+    shares = [side / boots for side in (base, candidate)]
+    halves = [z * np.sqrt(share * (1 - share) / boots + (z / (2 * boots)) ** 2) for share in shares]
+    middles = [share + z**2 / (2 * boots) for share in shares]
+    scale = 1 + z**2 / boots
+    low, high = (middles[0] - halves[0]) / scale, (middles[1] + halves[1]) / scale
+    return np.asarray(shares[1] - shares[0] + np.sqrt((high - shares[1]) ** 2 + (shares[0] - low) ** 2))

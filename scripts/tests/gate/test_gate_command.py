@@ -76,19 +76,18 @@ def test_no_boot_after_the_verdict_counts(campaign: Campaign, capsys: pytest.Cap
     assert "30 later boots of the base are not judged" in printed(capsys)
 
 
-@pytest.mark.parametrize(("seconds", "code"), [(0, 0), (1, 3), (2, 3)])
+@pytest.mark.parametrize(("seconds", "code"), [(0, 0), (1, 3), (6, 3)])
 def test_boots_that_are_far_from_all_others(
     campaign: Campaign, capsys: pytest.CaptureFixture[str], seconds: int, code: int
 ) -> None:
-    """6 of 20 boots that were ten times slower gave PASS. Now one asks for more boots, and two exclude a PASS."""
+    """6 of 20 boots that were ten times slower gave PASS."""
     campaign.boots(noise(1), [10 * value if place < seconds else value for place, value in enumerate(noise(2))])
     assert main(campaign.words()) == code
     said = printed(capsys)
-    assert ("boot each kernel 10 more times" in said) == (seconds == 1)
-    assert ("No number of boots makes this a PASS" in said) == (seconds == 2)
-    assert ("candidate-0-0, candidate-0-1" in said) == (seconds == 2)
+    assert ("boot each kernel 10 more times" in said) == bool(seconds)
     campaign.boots(noise(3), noise(4), first=10_000)
-    assert main(campaign.words()) == (0 if seconds < 2 else 3)
+    assert main(campaign.words()) == code
+    assert ("No number of boots makes this a PASS" in printed(capsys)) == (seconds == 6)
 
 
 def test_no_pass_above_the_budget(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,7 +64,7 @@ def spent(metrics: Metrics, family: int, change: float, parts: int) -> tuple[flo
     for look in metrics.looks:
         step = np.zeros(base.shape[:-1]) if metrics.rates else step_of(base[..., :look])
         evidence = look_evidence(base[..., :look], candidate[..., :look], limits, step, means=metrics.rates)
-        said = decide(evidence, ALPHA, parts, family, last=look == metrics.looks[-1])
+        said = decide(evidence, ALPHA, [*[0] * (parts - 1), metrics.looks[-1]], family, look)
         failed |= said.failed.any(axis=-1)
         passed |= said.passed.all(axis=-1)
     return float(failed.mean()), float(passed.mean())

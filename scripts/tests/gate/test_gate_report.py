@@ -180,15 +180,45 @@ def test_a_pass_says_what_it_excludes(tmp_path: Path, capsys: pytest.CaptureFixt
         assert "excluded:" not in banner(replace(found, status=status))
 
 
+def with_bad_boots(place: Path, base: int, candidate: int) -> GateDocument:
+    """Twenty boots of each kernel, of which so many are ten times slower: every second one, from the first on."""
+    campaign = Campaign(place)
+    for start in (0, 10):
+        values = [
+            [10 * value if at % 2 == 0 and at < 2 * bad - start else value for at, value in enumerate(noise(seed))]
+            for seed, bad in ((1 + start, base), (2 + start, candidate))
+        ]
+        campaign.boots(*values, first=1000 * start)
+    return compared(campaign, placebo=False)
+
+
 def test_a_pass_with_a_bad_boot_excludes_less(tmp_path: Path) -> None:
     """With one bad boot of 20 it is not true that 14 % are excluded."""
-    campaign = Campaign(tmp_path)
-    campaign.boots(noise(1), [10 * value if place == 0 else value for place, value in enumerate(noise(2))])
-    campaign.boots(noise(3), noise(4), first=10_000)
-    found = compared(campaign, placebo=False)
+    found = with_bad_boots(tmp_path, 1, 1)
     assert found.status is Verdict.PASS and found.look == 20
     assert found.bad_boots == pytest.approx(0.216, abs=0.001)
-    assert "more than 22 % of bad boots" in banner(found)
+    assert "more than 22 % of bad boots (95 %); 25 % more of them than the base has" in banner(found)
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "said"),
+    [
+        (0, 1, "of 20 boots 1 of the candidate (candidate-0-0) and 0 of the base are bad"),
+        (3, 3, "So up to 26.6 % more of the candidate's boots may be bad; a PASS excludes 25 %"),
+        (3, 3, "About 23 boots of each would settle it"),
+        (0, 6, "No number of boots makes this a PASS"),
+    ],
+)
+def test_a_few_boots_do_not_exclude_more_bad_ones(tmp_path: Path, base: int, candidate: int, said: str) -> None:
+    found = with_bad_boots(tmp_path, base, candidate)
+    assert found.status is Verdict.INCONCLUSIVE
+    assert said in banner(found)
+
+
+def test_a_base_of_which_half_the_boots_are_bad_hides_nothing(tmp_path: Path) -> None:
+    found = with_bad_boots(tmp_path, 10, 10)
+    assert found.status is Verdict.INCONCLUSIVE
+    assert "10 of the candidate" in banner(found) and "10 of the base are bad" in banner(found)
 
 
 def test_the_banner_names_what_each_open_metric_needs(tmp_path: Path) -> None:

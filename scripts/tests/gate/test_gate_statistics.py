@@ -16,6 +16,7 @@ from schedlib.gate.statistics import (
     block_p,
     block_sizes,
     blocks_tail,
+    difference_of_shares,
     holm,
     mean_interval,
     mean_p,
@@ -137,6 +138,14 @@ def test_bad_share_by_hand() -> None:
     one = bad_share(20, 1)
     assert (1 - one) ** 20 + 20 * one * (1 - one) ** 19 == pytest.approx(0.05)
     assert bad_share(20) < one < bad_share(20, 2)
+
+
+def test_difference_of_shares() -> None:
+    none = np.array(0.0)
+    z = stats.norm.ppf(1 - 0.0125)
+    assert difference_of_shares(none, none, 20, 0.0125) == pytest.approx(z**2 / (20 + z**2))  # Wilson's, of 0
+    worse = difference_of_shares(np.arange(21.0)[:, None], np.arange(21.0), 20, 0.0125)
+    assert (np.diff(worse, axis=1) > 0).all() and (np.diff(worse, axis=0) < 0).all()
 
 
 def test_permutation_by_lot_is_near_the_exact_one(lot: np.random.Generator) -> None:
