@@ -4,7 +4,7 @@
 # Environment variables are ignored. An option that the verb does not have is an error.
 
 .DEFAULT_GOAL := help
-.PHONY: help check layout status c2c run gate fleet premerge export kernels judge fetch doctor cache \
+.PHONY: help check layout status c2c show run gate fleet premerge export kernels judge fetch doctor cache \
 	test quick mutants bench litmus test-tree docs schemas kselftest
 
 quote = '$(subst ','\'',$(1))'
@@ -38,6 +38,9 @@ status: ## which of the changes a tree or a kernel has (KDIR=, VMLINUX=); how th
 c2c: ## cache-line traffic on emulated CPUs (WORKLOAD=balance CPUS=32; BASE=dir CANDIDATE=dir)
 	$(schedline) c2c $(if $(filter BASE CANDIDATE,$(given)),diff $(call operands,BASE CANDIDATE)) \
 		$(call options,BASE CANDIDATE)
+
+show: ## a layout change in one picture, without it and with it (NAME=rd-lines)
+	$(schedline) show $(call operands,NAME) $(call options,NAME)
 
 run: ## workloads and tools on this machine (SUITE=quick RUNS=5 OUT=dir), or in a guest (IN_GUEST=1)
 	$(schedline) run $(options)

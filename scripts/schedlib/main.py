@@ -30,7 +30,7 @@ from schedlib.verdict import BISECT_SKIP, Verdict
 
 GROUPS = {
     "a patch or a tree": ("layout.layout", "check.check", "premerge.premerge", "export.export", "layout.status"),
-    "cache lines on emulated CPUs": ("c2c.c2c",),
+    "cache lines on emulated CPUs": ("c2c.c2c", "c2c.show"),
     "a real machine": ("runs.kernels", "runs.run", "gate.gate", "fleet.fleet"),
     "other": ("check.judge", "tree.fetch", "doctor", "cache"),
 }

@@ -56,6 +56,12 @@ fragment_names = partial(_stems, "kernel", ".config")
 """The fragments of kernel configurations."""
 
 
+def shown_changes() -> tuple[str, ...]:
+    """The changes that `schedline show` can show."""
+    with plain_toml("changes.toml") as found:
+        return tuple(name for name, row in found.items() if "show" in row)
+
+
 def pack_names() -> tuple[str, ...]:
     """The packs of contracts: the directories of configs/contracts but that of the five changes."""
     places = (CONFIGS / "contracts").iterdir()

@@ -17,7 +17,6 @@ from schedlib.c2c.blame import blame
 from schedlib.c2c.c2c_options import (
     ALL,
     CLOCKS,
-    CPUS,
     DEFAULT,
     PROGRAMS,
     TAGS,
@@ -40,7 +39,7 @@ from schedlib.git import git
 from schedlib.guest.command_line import refuse_impossible
 from schedlib.kernel.build import Kernel, KernelPlan, compiler_version, composed_kernel, plan_kernel, prepare_kernel
 from schedlib.kernel.targets import TARGETS
-from schedlib.kernel.topology import flat, shape_of
+from schedlib.kernel.topology import shape_of
 from schedlib.progress import printable, say, step
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree, open_tree
@@ -270,16 +269,16 @@ def _fingerprint(made: BuiltKernel, known: KernelMap, shift: int, *binaries: Pat
 
 
 def remembered(
-    cache: Path, tree: Tree, quanta: tuple[int, ...], logs: Path, composition: Composition | None = None
+    cache: Path, tree: Tree, options: C2cOptions, logs: Path, composition: Composition | None = None
 ) -> TrafficResult:
-    """What `schedline c2c` measures by default, from the cache if possible; raises what source() and measure() do.
+    """What `schedline c2c` measures, without blame, from the cache if possible; raises what source() and measure() do.
 
     Args:
+        options: those of a workload of ours.
         composition: what to measure; None composes it from the tree.
         logs: directory for the console logs; created only if a guest has to boot.
     """
-    topology = flat(CPUS)
-    asked = Measurement(parameters_of(topology), topology, quanta)
+    asked = asked_for(options)
     planned = source(tree, asked, composition)
     emulator = plugin_guest.refuse_other_qemu(planned.target)
     content = git(tree.src, "rev-parse", f"{planned.commit}^{{tree}}")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from schedlib.errors import SchedlineError
 from schedlib.kernel.targets import TARGETS
-from schedlib.names import cpupri_variants, one_of, some_of, topology_names
+from schedlib.names import cpupri_variants, one_of, shown_changes, some_of, topology_names
 from schedlib.options import (
     MOST_CPUS,
     ChangeOptions,
@@ -348,6 +348,17 @@ class C2cRecordOptions:
         default=SECONDS,
     )
     arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ShowOptions:
+    """A change to show."""
+
+    name: str = option(
+        "NAME", lambda: f"a layout change: {', '.join(shown_changes())}", one_of("such change", shown_changes)
+    )
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    out: Path | None = option("--out DIR", "directory for the results", new_path)
 
 
 @dataclass(frozen=True)

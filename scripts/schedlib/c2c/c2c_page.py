@@ -12,9 +12,10 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from schedlib.c2c.traffic_report import function_name, most_missed, sections, totals
+from schedlib.c2c import traffic_diff
+from schedlib.c2c.traffic_report import Section, function_name, most_missed, sections, totals
 from schedlib.formats.c2c_document import Counts, MappedField, TrafficResult, TrafficRow, Watched
-from schedlib.formats.svg import STYLE, Cell, DrawnLine, DrawnObject, Key
+from schedlib.formats.svg import STYLE, Cell, DrawnLine, DrawnObject, Key, beside
 from schedlib.formats.svg import picture as drawn
 from schedlib.progress import counted
 
@@ -38,12 +39,28 @@ _MEANING = (
 )
 
 
-def picture(result: TrafficResult) -> str:
-    """The structures of a result, in the guest of the middle quantum, as SVG."""
-    table = [row for row in result.middle.rows if not row.neighbour and not row.prefix]
+def _table(result: TrafficResult) -> list[TrafficRow]:
+    return [row for row in result.middle.rows if not row.neighbour and not row.prefix]
+
+
+def _hottest(result: TrafficResult) -> int:
+    cells = totals(_table(result), lambda row: (row.owner, row.path))
+    return max((counts.false_shared for counts in cells.values()), default=0)
+
+
+def both(found: Mapping[str, TrafficResult]) -> str:
+    """The pictures of results side by side, each with its name; the same colour means the same number."""
+    hottest = max(map(_hottest, found.values()))
+    return beside([(name, picture(result, hottest)) for name, result in found.items()])
+
+
+def picture(result: TrafficResult, hottest: int | None = None) -> str:
+    """The structures of a result, in the guest of the middle quantum, as SVG.
+
+    `hottest`: the number that has the darkest colour; None takes the largest of this result.
+    """
+    table, hottest = _table(result), _hottest(result) if hottest is None else hottest
     whole = [watched for watched in result.watched if watched.fields and not watched.prefix]
-    cells = totals(table, lambda row: (row.owner, row.path))
-    hottest = max((counts.false_shared for counts in cells.values()), default=0)
     objects = [
         _object(result, watched, [row for row in table if row.owner == watched.owner], hottest) for watched in whole
     ]
@@ -132,6 +149,16 @@ def _named(what: str, functions: Mapping[str, tuple[int, int]], unit: str) -> st
 
 def page(result: TrafficResult) -> str:
     """The page. The same result always gives the same page."""
+    return _page(result, picture(result), [])
+
+
+def page_of_both(found: Mapping[str, TrafficResult]) -> str:
+    """The page of the last result, with the maps of all, and what changes from the first to the last."""
+    first, *_, last = found.values()
+    return _page(last, both(found), traffic_diff.sections(first, last))
+
+
+def _page(result: TrafficResult, maps: str, before: Sequence[Section]) -> str:
     # These libraries are there only if a page is asked for.
     from markupsafe import Markup
 
@@ -143,8 +170,8 @@ def page(result: TrafficResult) -> str:
         counted=counted,
         chosen=result.parameters,
         quanta=", ".join(str(each.quantum) for each in result.quanta),
-        sections=sections(result),
+        sections=[*before, *sections(result)],
         # The writer of pictures escapes every text.
-        picture=Markup(picture(result)),  # noqa: S704
+        picture=Markup(maps),  # noqa: S704
         picture_hash=b64encode(hashlib.sha256(STYLE.encode()).digest()).decode(),
     )

@@ -16,8 +16,11 @@ from schedlib.c2c.traffic_report import (
     COUNTS,
     TITLES,
     CountName,
+    ReportTable,
+    Section,
     field_name,
     function_name,
+    lines_of,
     middle,
     object_name,
     spread,
@@ -29,7 +32,7 @@ from schedlib.formats.c2c_document import Counts, TrafficResult, TrafficRow, rea
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Strict, Word
-from schedlib.progress import table, tell
+from schedlib.progress import tell
 from schedlib.verdict import Verdict, worst
 
 _FIELDS, _FUNCTIONS = 40, 20
@@ -147,16 +150,25 @@ def _verdict(metric: TrafficMetric, base: Sequence[int], candidate: Sequence[int
 def text(base: TrafficResult, candidate: TrafficResult, found: TrafficDiffDocument) -> Iterator[str]:
     """The lines of the report: changes, objects, fields, functions, verdict."""
     yield from _changes(base, candidate)
-    for title, key, most in (
-        ("object", object_name, _FIELDS),
-        ("field", field_name, _FIELDS),
-        ("function", function_name, _FUNCTIONS),
-    ):
-        yield from ("", *_table(base, candidate, title, key, most))
+    for each in sections(base, candidate):
+        yield from lines_of(each)
     yield ""
     yield from (f"{each.verdict.value}: {sentence(each)}" for each in found.metrics if each.verdict is not Verdict.PASS)
     yield f"{len(found.metrics)} counts were judged"
     yield f"verdict: {found.status.value}"
+
+
+def sections(base: TrafficResult, candidate: TrafficResult) -> list[Section]:
+    """What changes for objects, fields and functions."""
+    kinds = (
+        ("Objects", object_name, _FIELDS),
+        ("Fields", field_name, _FIELDS),
+        ("Functions", function_name, _FUNCTIONS),
+    )
+    return [
+        Section(f"{title}: from the base to the candidate", (), _table(base, candidate, title, key, most))
+        for title, key, most in kinds
+    ]
 
 
 def sentence(judged: JudgedTraffic) -> str:
@@ -178,7 +190,7 @@ def _changes(base: TrafficResult, candidate: TrafficResult) -> Iterator[str]:
 
 def _table(
     base: TrafficResult, candidate: TrafficResult, title: str, key: Callable[[TrafficRow], str], most: int
-) -> Iterator[str]:
+) -> ReportTable:
     columns = {count: _both(base, candidate, count, key) for count in COUNTS}
 
     def order(name: str) -> tuple[int, int, int, str]:
@@ -186,11 +198,8 @@ def _table(
         return -abs(_moved(*false)), -abs(_moved(*misses)), -middle(misses[0]), name
 
     names = sorted(columns["misses"], key=order)
-    rows: list[tuple[str, ...]] = [(title, *TITLES)]
-    rows += [(name, *(_change(*columns[count][name]) for count in COUNTS)) for name in names[:most]]
-    yield from table(rows, left=1)
-    if len(names) > most:
-        yield f"{len(names) - most} others changed less"
+    rows = [(name, *(_change(*columns[count][name]) for count in COUNTS)) for name in names[:most]]
+    return ReportTable((title[:-1].lower(), *TITLES), rows, left_out=max(len(names) - most, 0))
 
 
 def _moved(base: Sequence[int], candidate: Sequence[int]) -> int:

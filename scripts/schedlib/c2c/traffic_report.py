@@ -95,17 +95,18 @@ class Section:
 
 def text(result: TrafficResult) -> str:
     """The whole report. It contains no times and no file names, so equal runs give equal text."""
-    return "\n".join([*_head(result), *(line for each in sections(result) for line in _lines_of(each))]) + "\n"
+    return "\n".join([*_head(result), *(line for each in sections(result) for line in lines_of(each))]) + "\n"
 
 
-def _lines_of(section: Section) -> Iterator[str]:
+def lines_of(section: Section) -> Iterator[str]:
+    """A section as text, behind an empty line."""
     yield from ("", section.name, *section.said)
     if section.table:
         yield from table([section.table.titles, *section.table.rows], left=section.table.left)
         if section.table.left_out:
             yield f"{section.table.left_out} others: the JSON has them"
     for part in section.parts:
-        yield from _lines_of(part)
+        yield from lines_of(part)
 
 
 def _head(result: TrafficResult) -> Iterator[str]:

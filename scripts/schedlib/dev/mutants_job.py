@@ -14,6 +14,7 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.c2c import traffic_diff
 from schedlib.c2c.c2c_job import remembered
+from schedlib.c2c.c2c_options import C2cOptions
 from schedlib.cache import cache_dir, results_directory
 from schedlib.check.mutants import GOOD, MUTANTS, Fate, Mutant, applied, read_mutants, try_mutant
 from schedlib.dev.dev_options import ATTACK, ATTACK_PACKS, EMULATED, MutantsOptions
@@ -88,7 +89,7 @@ def _try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[F
     if commit is None:
         return Fate.DOES_NOT_APPLY, frozenset(), 0.0
     both = composition, replace(composition, commit=commit)
-    base, candidate = (remembered(cache, tree, _QUANTA, logs, each) for each in both)
+    base, candidate = (remembered(cache, tree, C2cOptions(quanta=_QUANTA), logs, each) for each in both)
     judged = traffic_diff.judge(base, candidate, traffic_diff.load_metrics(CONFIGS / "gates/c2c.toml"))
     failed = frozenset(each.name for each in judged.metrics if each.verdict is Verdict.FAIL)
     caught = any(name.startswith(mutant.traffic) for name in failed)

@@ -123,6 +123,18 @@ def picture(objects: Sequence[DrawnObject], key: Key, notes: int = 8) -> str:
     )
 
 
+def beside(pictures: Sequence[tuple[str, str]]) -> str:
+    """Pictures from left to right, each below its heading."""
+    parts, left, most = [], 0, 0
+    for heading, each in pictures:
+        width, height = map(int, re.findall(r'(?:width|height)="(\d+)"', each)[:2])
+        parts += [_text(left + 8, 16, "t", heading), each.replace("<svg ", f'<svg x="{left}" y="22" ', 1)]
+        left, most = left + width, max(most, height + 22)
+    size = f'width="{left}" height="{most}" viewBox="0 0 {left} {most}"'
+    ground = '<rect width="100%" height="100%" fill="#fff"/>'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n{ground}\n' + "\n".join(parts) + "</svg>\n"
+
+
 def _plain(text: str) -> str:
     """Text without the characters that XML cannot represent: a path may have any byte."""
     return escape("".join(letter if letter.isprintable() else "?" for letter in text))

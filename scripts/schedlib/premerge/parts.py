@@ -13,7 +13,7 @@ from schedlib import doctor
 from schedlib.c2c import samples as c2c_samples
 from schedlib.c2c import traffic_diff
 from schedlib.c2c.c2c_job import remembered
-from schedlib.c2c.c2c_options import QUANTA
+from schedlib.c2c.c2c_options import C2cOptions
 from schedlib.c2c.plugin_guest import refuse_other_qemu
 from schedlib.c2c.samples import MEASURED_FILE, read_measured
 from schedlib.cache import digest_of, scratch
@@ -218,7 +218,7 @@ def emulated(cache: Path, tree: Tree, series: PatchSeries, measured: Path | None
     except SchedlineError as error:
         return Part("c2c", None, " ".join(error.observed.split()))
     for side, commit in (("base", series.base), ("head", series.head)):
-        counted = remembered(cache, at(tree, commit), QUANTA, out / TRAFFIC / side)
+        counted = remembered(cache, at(tree, commit), C2cOptions(), out / TRAFFIC / side)
         document.write(out / TRAFFIC / f"{side}.json", counted)
     if measured:
         document.write(out / TRAFFIC / MEASURED_FILE, read_measured(measured))

@@ -91,7 +91,7 @@ def test_the_text_leads_with_false_sharing() -> None:
     found = judge(base, candidate, load_metrics(GATES))
     lines = list(text(base, replace(candidate, changes={"rd-lines": "left out"}), found))
     assert lines[0] == "rd-lines: applied -> left out"
-    assert lines[3].split()[:3] == ["object", "false", "sharing"]
+    assert lines[4].split()[:3] == ["object", "false", "sharing"]
     assert any("8100 -> 20 (-99.8 %)" in line for line in lines)
     assert lines[-1] == "verdict: PASS"
 

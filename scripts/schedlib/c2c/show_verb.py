@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`schedline show`: what a layout change does to the cache lines, in one picture."""
+
+from __future__ import annotations
+
+from schedlib import options
+from schedlib.c2c.c2c_options import ShowOptions
+from schedlib.options import Verbs, add_verb
+from schedlib.tree.source import require_tree
+
+
+def add_parser(verbs: Verbs) -> None:
+    """Add `schedline show`."""
+    add_verb(
+        verbs,
+        "show",
+        "a layout change in one picture: the contended lines without it and with it",
+        first=[
+            "schedline show rd-lines                      two maps side by side, as text, picture and page",
+            "schedline show cpupri-lines --kdir ~/linux   the same for your tree",
+        ],
+        text="""
+        Builds the kernel without a layout change and with it, counts both as schedline c2c does, and draws the lines of
+        the structure side by side. Counts that were made before are taken from the cache.""",
+        operands="NAME",
+        options=ShowOptions,
+        read=_with_tree,
+        job="c2c.show_job.show",
+        libraries=(*options.BASIC, "report"),
+    )
+
+
+def _with_tree(wanted: ShowOptions) -> ShowOptions:
+    require_tree(wanted.tree)
+    return wanted
