@@ -230,6 +230,16 @@ def test_a_patch_is_judged_on_standard_input(inline_512: Path) -> None:
     assert done.stdout.startswith(b"kernel/sched/sched.h:117")
 
 
+BROKEN = sorted((Path(__file__).parent / "group-state").glob("*.diff"))
+
+
+@pytest.mark.parametrize("path", BROKEN, ids=[path.stem for path in BROKEN])
+def test_a_group_on_a_cpu_begins_with_its_cfs_rq_on_lines_of_its_own(path: Path) -> None:
+    words = [SCHEDLINE, "layout", "--series", "7.3", "--patch", str(path), "--verbose"]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    assert (done.returncode, path.stem in done.stdout) == (1, True), done.stdout + done.stderr
+
+
 def test_all_configurations_can_be_read() -> None:
     for each in columns_for(["all"], ["all"]):
         assert load([*each.arch.base, *(part for part in each.config.split("+") if part)]).values
