@@ -8,15 +8,18 @@ python3 scripts/proof published rd-lines DIR    an output beside a new result of
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import atanh, sqrt, tanh
 from pathlib import Path
+from statistics import correlation
 
 from msgspec import field
 
 from schedlib import progress
 from schedlib.c2c.moved_layout import is_part
-from schedlib.c2c.samples import ranks, spearman, wilson
+from schedlib.c2c.samples import Z, wilson
 from schedlib.c2c.traffic_report import middle, named
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import AccessKind, TrafficResult, TrafficRow, read_result
@@ -30,6 +33,34 @@ _SHOWN = 12
 
 Amounts = dict[str, tuple[int, ...]]
 """For each field a number for each quantum."""
+
+
+def ranks(values: Sequence[float]) -> list[float]:
+    """The rank of each value, the largest first, from 1. Equal values share the mean of their ranks."""
+    number, before, found = Counter(values), 0, dict[float, float]()
+    for value in sorted(number, reverse=True):
+        found[value] = before + (number[value] + 1) / 2
+        before += number[value]
+    return [found[value] for value in values]
+
+
+def spearman(one: Mapping[str, float], other: Mapping[str, float]) -> tuple[float, float, float] | None:
+    """Spearman's rank correlation over the names that either has, and its interval of 95 %.
+
+    The interval is that of D. G. Bonett and T. A. Wright, Psychometrika 65 (2000) 23.
+
+    Returns:
+        None if there are fewer than four names, or one side ranks nothing.
+    """
+    names = sorted(one.keys() | other.keys())
+    pairs = [ranks([side.get(name, 0.0) for name in names]) for side in (one, other)]
+    if len(names) < 4 or any(len(set(each)) == 1 for each in pairs):
+        return None
+    found = correlation(*pairs)
+    if abs(found) > 1 - 1e-12:
+        return found, found, found
+    half = Z * sqrt((1 + found * found / 2) / (len(names) - 3))
+    return found, tanh(atanh(found) - half), tanh(atanh(found) + half)
 
 
 class PublishedRow(Strict, frozen=True):
@@ -336,9 +367,9 @@ def _lines(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> Iter
         rows.append((name, *cells, f"{counted / total:.1%}", str(counted), f"{order['emulated'][name]:g}"))
     yield from progress.table(rows, left=1)
     found = agreement_of(published, amounts)
-    correlation = spearman(there, {name: float(value) for name, value in medians.items()}) if published.line else None
-    if correlation:
-        yield f"rank correlation (Spearman): {correlation[0]:.2f}, from {correlation[1]:.2f} to {correlation[2]:.2f}"
+    ranked = spearman(there, {name: float(value) for name, value in medians.items()}) if published.line else None
+    if ranked:
+        yield f"rank correlation (Spearman): {ranked[0]:.2f}, from {ranked[1]:.2f} to {ranked[2]:.2f}"
     yield f"the first {len(found.published)}, published: {', '.join(found.published)}"
     yield f"the first {len(found.published)}, emulated: {', '.join(found.emulated)}"
     yield f"they {'agree' if found.agrees else 'do not agree'}: {found.same} of {len(found.published)} are the same"

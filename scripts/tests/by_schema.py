@@ -11,11 +11,19 @@ from schedlib.formats.document import Document
 from schedlib.formats.schemas import PUBLISHED, schema
 
 
+def kinds(below: type[Document] = Document) -> dict[str, type[Document]]:
+    """All kinds of documents, by their names."""
+    found: dict[str, type[Document]] = {}
+    for each in below.__subclasses__():
+        found |= kinds(each) | ({each.kind(): each} if "schema" in each.__struct_fields__ else {})
+    return found
+
+
 @lru_cache
 def validator(name: str) -> Draft202012Validator:
     """The validator for the schema of this name. It is cached: building one takes longer than using it."""
-    kinds = {kind.kind(): kind for kind in Document.__subclasses__()}
-    return Draft202012Validator(schema(name, kinds[name] if name in kinds else PUBLISHED[name]))
+    known = kinds()
+    return Draft202012Validator(schema(name, known[name] if name in known else PUBLISHED[name]))
 
 
 def validate(document: object, name: str) -> None:

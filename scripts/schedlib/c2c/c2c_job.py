@@ -68,10 +68,6 @@ def asked_for(options: C2cOptions) -> Measurement:
     if options.topology:
         refuse_impossible(TARGETS[options.on], topology)
     workload, own = WORKLOADS[options.workload or "rt"], options.own_program()
-    config, changes = (*options.config, *(PROGRAMS if own else workload.config)), options.changes
-    if options.cpupri:
-        config = (*config, f"cpupri-{options.cpupri}")
-        changes = replace(changes, with_=(*changes.with_, "cpupri-split"))
     parameters = parameters_of(
         topology,
         on=options.on,
@@ -79,10 +75,10 @@ def asked_for(options: C2cOptions) -> Measurement:
         rounds=1 if own else options.rounds or workload.rounds,
         line=options.line,
         shift=CLOCKS.index(options.clock),
-        config=config,
+        config=(*options.config, *(PROGRAMS if own else workload.config)),
         objects=options.objects,
     )
-    return Measurement(parameters, topology, options.quanta, options.timeout, changes, own)
+    return Measurement(parameters, topology, options.quanta, options.timeout, options.changes, own)
 
 
 def count(options: C2cOptions) -> Verdict:

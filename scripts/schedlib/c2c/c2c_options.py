@@ -11,7 +11,7 @@ from pathlib import Path
 
 from schedlib.errors import SchedlineError
 from schedlib.kernel.targets import TARGETS
-from schedlib.names import cpupri_variants, one_of, shown_changes, some_of, topology_names
+from schedlib.names import one_of, shown_changes, some_of, topology_names
 from schedlib.options import (
     MOST_CPUS,
     ChangeOptions,
@@ -260,11 +260,6 @@ class C2cOptions:
         "fragments of configs/kernel/, or paths, on top of those that c2c needs",
         fragments,
         default=(),
-    )
-    cpupri: str | None = option(
-        "--cpupri NAME",
-        lambda: f"a kernel with cpupri-split in this variant: {', '.join(cpupri_variants())}",
-        one_of("variant of cpupri-split", cpupri_variants),
     )
     timeout: float = option(
         "--timeout SECONDS", f"end a guest after this time ({TIMEOUT:.0f})", seconds, default=TIMEOUT

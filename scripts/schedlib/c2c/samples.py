@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import atanh, sqrt, tanh
+from math import sqrt
 from operator import add
 from pathlib import Path
-from statistics import NormalDist, correlation
+from statistics import NormalDist
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -34,7 +33,8 @@ Metric = Literal["taken", "samples"]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
-_Z = NormalDist().inv_cdf(0.975)
+Z = NormalDist().inv_cdf(0.975)
+"""Half of an interval of 95 %, in standard deviations."""
 _BRIEF, _NAME = 12, 28
 
 
@@ -114,7 +114,6 @@ class SampleSource(Strict, frozen=True):
         events: the sampled events.
         machine: what the source says of the CPU and the kernel; empty if nothing.
         repeated: samples that were left out because they tell of the same access as another one (Arm SPE).
-        approximate: whether numbers of samples were computed from rounded percentages, as in earlier versions.
     """
 
     kind: Word
@@ -122,7 +121,6 @@ class SampleSource(Strict, frozen=True):
     events: tuple[str, ...]
     machine: str
     repeated: Count
-    approximate: bool
 
 
 class MeasuredDocument(Document, frozen=True, kw_only=True):
@@ -165,43 +163,15 @@ def wilson(share: float, number: float) -> tuple[float, float]:
     """The interval of 95 % of a share of so many samples, after E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209."""
     if number <= 0:
         return 0.0, 1.0
-    square = _Z * _Z / number
+    square = Z * Z / number
     middle = (share + square / 2) / (1 + square)
-    half = _Z * sqrt(share * (1 - share) / number + square / (4 * number)) / (1 + square)
+    half = Z * sqrt(share * (1 - share) / number + square / (4 * number)) / (1 + square)
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def effective(whole: float, squares: float) -> float:
     """How many samples of equal weight tell as much, after L. Kish, Survey Sampling (1965); see ScriptSums.squares."""
     return whole * whole / squares if squares else 0.0
-
-
-def ranks(values: Sequence[float]) -> list[float]:
-    """The rank of each value, the largest first, from 1. Equal values share the mean of their ranks."""
-    number, before, found = Counter(values), 0, dict[float, float]()
-    for value in sorted(number, reverse=True):
-        found[value] = before + (number[value] + 1) / 2
-        before += number[value]
-    return [found[value] for value in values]
-
-
-def spearman(one: Mapping[str, float], other: Mapping[str, float]) -> tuple[float, float, float] | None:
-    """Spearman's rank correlation over the names that either has, and its interval of 95 %.
-
-    The interval is that of D. G. Bonett and T. A. Wright, Psychometrika 65 (2000) 23.
-
-    Returns:
-        None if there are fewer than four names, or one side ranks nothing.
-    """
-    names = sorted(one.keys() | other.keys())
-    pairs = [ranks([side.get(name, 0.0) for name in names]) for side in (one, other)]
-    if len(names) < 4 or any(len(set(each)) == 1 for each in pairs):
-        return None
-    found = correlation(*pairs)
-    if abs(found) > 1 - 1e-12:
-        return found, found, found
-    half = _Z * sqrt((1 + found * found / 2) / (len(names) - 3))
-    return found, tanh(atanh(found) - half), tanh(atanh(found) + half)
 
 
 def emulated_amounts(result: TrafficResult, metric: Metric) -> list[dict[str, int]]:
@@ -221,28 +191,18 @@ def emulated_amounts(result: TrafficResult, metric: Metric) -> list[dict[str, in
 
 @dataclass(frozen=True)
 class ComparedField:
-    """A field: its share and rank of the samples, with the 95 % interval, and of the counts."""
+    """A field: its share of the samples, with the 95 % interval, and of the counts."""
 
     name: str
-    measured_rank: float
     measured: float
     low: float
     high: float
-    emulated_rank: float
     emulated: float
     agrees: bool
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """Samples beside counts. correlation: Spearman's, with its interval; None for fewer than four fields."""
-
-    correlation: tuple[float, float, float] | None
-    fields: tuple[ComparedField, ...]
-
-
-def compare(measured: MeasuredDocument, emulated: TrafficResult) -> Agreement:
-    """Both sides by field; SchedlineError if they have no object in common."""
+def compare(measured: MeasuredDocument, emulated: TrafficResult) -> tuple[ComparedField, ...]:
+    """Both sides by field, the most samples first; SchedlineError if they have no object in common."""
     metric = measured.metric
     owners = {row.owner for each in emulated.quanta for row in each.rows if not row.neighbour} - {UNNAMED}
     sampled: dict[str, Sampled] = {}
@@ -257,19 +217,15 @@ def compare(measured: MeasuredDocument, emulated: TrafficResult) -> Agreement:
             "emulate more: schedline c2c --objects all; or import with --map, which finds allocated objects",
         )
     number = measured.effective * part / measured.kernel.amount(metric)
-    shares = {name: each.amount(metric) / part for name, each in sampled.items()}
     tables = [_shares(each) for each in emulated_amounts(emulated, metric)]
-    names = sorted(shares.keys() | {name for table in tables for name in table if any(t.get(name) for t in tables)})
-    ranged = {name: sorted(table.get(name, 0.0) for table in tables) for name in names}
-    medians = {name: values[len(values) // 2] for name, values in ranged.items()}
-    order = [_ranked(names, side) for side in (shares, medians)]
     fields = []
-    for name in names:
-        share = shares.get(name, 0.0)
+    for name in sampled.keys() | {name for table in tables for name in table if any(t.get(name) for t in tables)}:
+        share = sampled.get(name, NOTHING).amount(metric) / part
+        counted = sorted(table.get(name, 0.0) for table in tables)
         low, high = wilson(share, number)
-        agrees = low <= ranged[name][-1] and ranged[name][0] <= high
-        fields.append(ComparedField(name, order[0][name], share, low, high, order[1][name], medians[name], agrees))
-    return Agreement(spearman(shares, medians), tuple(fields))
+        agrees = low <= counted[-1] and counted[0] <= high
+        fields.append(ComparedField(name, share, low, high, counted[len(counted) // 2], agrees))
+    return tuple(sorted(fields, key=lambda each: (-each.measured, each.name)))
 
 
 def _shares(amounts: Mapping[str, float]) -> dict[str, float]:
@@ -277,20 +233,13 @@ def _shares(amounts: Mapping[str, float]) -> dict[str, float]:
     return {name: amount / whole for name, amount in amounts.items()} if whole else {}
 
 
-def _ranked(names: Sequence[str], side: Mapping[str, float]) -> dict[str, float]:
-    return dict(zip(names, ranks([side.get(name, 0.0) for name in names]), strict=True))
-
-
-def brief(found: Agreement) -> Iterator[str]:
+def brief(found: Sequence[ComparedField]) -> Iterator[str]:
     """The fields with the most samples, in 70 columns."""
-    shown = sorted(found.fields, key=lambda each: (each.measured_rank, each.name))[:_BRIEF]
-    agree = sum(each.agrees for each in found.fields)
-    rank = f", rank correlation {found.correlation[0]:.2f}" if found.correlation else ""
-    yield f"measured on a machine: {agree} of {len(found.fields)} fields agree{rank}"
-    yield f"{'':{_NAME}}measured   from     to rank  emulated rank"
-    for each in shown:
+    agree = sum(each.agrees for each in found)
+    yield f"measured on a machine: {agree} of {len(found)} fields agree"
+    yield f"{'':{_NAME}}measured   from     to  emulated"
+    for each in found[:_BRIEF]:
         if len(each.name) >= _NAME:
             yield each.name
-        numbers = f"{each.measured:8.1%} {each.low:6.1%} {each.high:6.1%} {each.measured_rank:4g}"
         name = each.name if len(each.name) < _NAME else ""
-        yield f"{name:{_NAME}}{numbers}  {each.emulated:8.1%} {each.emulated_rank:4g}"
+        yield f"{name:{_NAME}}{each.measured:8.1%} {each.low:6.1%} {each.high:6.1%}  {each.emulated:8.1%}"

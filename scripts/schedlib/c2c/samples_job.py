@@ -154,7 +154,7 @@ def _machine(path: Path) -> str:
 def measured_of(sums: ScriptSums, files: Sequence[Path], build_id: str, line: int) -> MeasuredDocument:
     """The result of an import."""
     names, events = tuple(path.name for path in files), tuple(sorted(sums.events))
-    source = SampleSource("perf script", names, events, _machine(files[0]), sums.repeated, approximate=False)
+    source = SampleSource("perf script", names, events, _machine(files[0]), sums.repeated)
     metric: Metric = "taken" if any(each.taken for each in _all(sums)) else "samples"
     kernel = sum(_all(sums), NOTHING)
     whole = kernel.amount(metric)

@@ -70,4 +70,5 @@ def _map(result: TrafficResult) -> Iterator[str]:
 
 
 def _counts(counts: Counts) -> str:
-    return f"{counts.misses} misses" + (f", {counts.false_shared} false" if counts.false_shared else "")
+    others = {"HITM": counts.hitm, "false": counts.false_shared}
+    return ", ".join([f"{counts.misses} misses", *(f"{number} {name}" for name, number in others.items() if number)])

@@ -24,9 +24,9 @@ from schedlib.c2c.objects import Instance, Watch
 from schedlib.c2c.observed import Observed, ObservedGuest, Raw
 from schedlib.cache import open_regular
 from schedlib.formats import document
-from schedlib.formats.c2c_document import Address, MappedStructure, TrafficParameters, require_fingerprint
-from schedlib.formats.document import Document, Refused
-from schedlib.formats.strict import Moment, Positive, Strict, Word, repeated
+from schedlib.formats.c2c_document import Address, CountedDocument, MappedStructure
+from schedlib.formats.document import Refused
+from schedlib.formats.strict import Positive, Strict, repeated
 
 _AROUND = 512
 """Bytes around a watched variable in which a neighbour on its lines may lie."""
@@ -53,27 +53,16 @@ class TracedGuest(Strict, frozen=True):
     again: tuple[Address, ...]
 
 
-class TraceHead(Document, frozen=True, kw_only=True):
+class TraceHead(CountedDocument, frozen=True, kw_only=True):
     """The first line of a trace of schedline c2c: the kernel, the guests, and the names of what they accessed.
 
     Attributes:
-        tool: name and version of what wrote this file.
-        started: with time zone.
-        fingerprint: the kernel and its source; compiler and emulator; hashes of plugin and program.
-        changes: state of each change, by id.
         structures: the structures of the watched objects, by name.
         functions: those that accessed a watched line.
         data: variables beside watched variables.
     """
 
-    only_lines = True
-
     schema: Literal["c2c-trace-1"]
-    tool: Word
-    started: Moment
-    fingerprint: dict[str, str]
-    changes: dict[str, str]
-    parameters: TrafficParameters
     structures: dict[str, MappedStructure]
     functions: tuple[Symbol, ...]
     data: tuple[Symbol, ...]
@@ -81,7 +70,7 @@ class TraceHead(Document, frozen=True, kw_only=True):
     guests: Annotated[tuple[TracedGuest, ...], Meta(min_length=1)]
 
     def __post_init__(self) -> None:
-        require_fingerprint(self.fingerprint)
+        super().__post_init__()
         if twice := repeated(str(guest.quantum) for guest in self.guests):
             raise ValueError(f"the quantum {twice} appears twice")
         keys = {watch.key for watch in self.watches}

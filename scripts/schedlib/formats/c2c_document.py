@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -253,28 +253,42 @@ class TrafficParameters(Strict, frozen=True, kw_only=True):
     objects: Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
-class TrafficResult(Document, frozen=True, kw_only=True):
-    """schedline c2c: accesses to objects of the scheduler in a guest with emulated caches; one guest for each quantum.
+class CountedDocument(Document, frozen=True, kw_only=True):
+    """What a result and a trace say of their guests.
 
     Attributes:
         tool: name and version of what wrote this file.
         started: with time zone.
         fingerprint: the kernel and its source; compiler and emulator; hashes of plugin and program.
         changes: state of each change, by id.
-        absent: number of CPUs on which the pointer to a watched object was null, by the object.
-        blame: what moving a field would save, the most first; missing if nothing was kept to count again.
     """
 
     only_lines = True
-    # With all objects of the kernel, 16 CPUs and three quanta it can have 76 million bytes.
-    largest = 1 << 30
 
-    schema: Literal["c2c-1"]
     tool: Word
     started: Moment
     fingerprint: Annotated[dict[str, str], Meta(extra_json_schema={"required": ["build_id", "emulator", "plugin"]})]
     changes: dict[str, str]
     parameters: TrafficParameters
+
+    def __post_init__(self) -> None:
+        for name in ("build_id", "emulator", "plugin"):
+            if name not in self.fingerprint:
+                raise ValueError(f"its fingerprint lacks {name}")
+
+
+class TrafficResult(CountedDocument, frozen=True, kw_only=True):
+    """schedline c2c: accesses to objects of the scheduler in a guest with emulated caches; one guest for each quantum.
+
+    Attributes:
+        absent: number of CPUs on which the pointer to a watched object was null, by the object.
+        blame: what moving a field would save, the most first; missing if nothing was kept to count again.
+    """
+
+    # With all objects of the kernel, 16 CPUs and three quanta it can have 76 million bytes.
+    largest = 1 << 30
+
+    schema: Literal["c2c-1"]
     watched: Annotated[tuple[Watched, ...], Meta(min_length=1)] = msgspec.field(name="objects")
     absent: dict[str, Positive]
     quanta: Annotated[tuple[Quantum, ...], Meta(min_length=1)] = msgspec.field(name="runs")
@@ -289,16 +303,6 @@ class TrafficResult(Document, frozen=True, kw_only=True):
     def middle(self) -> Quantum:
         """The guest of the middle quantum."""
         return self.quanta[len(self.quanta) // 2]
-
-    def __post_init__(self) -> None:
-        require_fingerprint(self.fingerprint)
-
-
-def require_fingerprint(found: Mapping[str, str]) -> None:
-    """Refuse, with a ValueError, counts that do not tell what they were counted on."""
-    for name in ("build_id", "emulator", "plugin"):
-        if name not in found:
-            raise ValueError(f"its fingerprint lacks {name}")
 
 
 def read_result(path: Path) -> TrafficResult:

@@ -22,7 +22,7 @@ from schedlib.c2c.memory_map import MemoryMap
 from schedlib.c2c.objects import Instance
 from schedlib.c2c.observed import MemoryPage
 from schedlib.c2c.perf_script import ScriptReader, ScriptSums, data_source, instructions, read_script
-from schedlib.c2c.samples import NOTHING, brief, compare, effective, ranks, spearman, wilson
+from schedlib.c2c.samples import NOTHING, brief, compare, effective, wilson
 from schedlib.c2c.samples_job import measured_of, measured_text
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
@@ -262,12 +262,7 @@ def test_wilson_is_that_of_the_literature() -> None:
         assert wilson(hits / whole, whole) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_ranks_and_their_correlation() -> None:
-    assert ranks([5, 9, 5, 1]) == [2.5, 1, 2.5, 4]
-    one = {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "e": 1.0}
-    assert spearman(one, {**one, "a": 4.0, "b": 5.0}) == pytest.approx((0.9, -0.169, 0.996), abs=1e-3)
-    assert spearman(one, one) == pytest.approx((1, 1, 1))
-    assert spearman({"a": 1.0}, {"a": 1.0}) is None
+def test_samples_of_different_periods_are_worth_fewer() -> None:
     assert effective(10, 10) == 10 and effective(12, 102) < 2
 
 
@@ -311,17 +306,17 @@ EMULATED = toy_results.result(
 
 def test_fields_agree_within_sampling_error_and_quanta() -> None:
     found = compare(toy_results.measured(rto_count=765, overloaded=235), EMULATED)
-    assert {each.name: each.agrees for each in found.fields} == {
+    assert {each.name: each.agrees for each in found} == {
         "root_domain.rto_count": True,
         "root_domain.overloaded": True,
     }
     assert next(brief(found)) == "measured on a machine: 2 of 2 fields agree"
     found = compare(toy_results.measured(rto_count=600, overloaded=200, __lock=500), EMULATED)
-    assert not next(each for each in found.fields if each.name == "root_domain.__lock").agrees
+    assert not next(each for each in found if each.name == "root_domain.__lock").agrees
 
 
 def test_few_samples_agree_with_much() -> None:
-    assert all(each.agrees for each in compare(toy_results.measured(rto_count=2, overloaded=2), EMULATED).fields)
+    assert all(each.agrees for each in compare(toy_results.measured(rto_count=2, overloaded=2), EMULATED))
 
 
 def test_nothing_in_common_is_an_error() -> None:

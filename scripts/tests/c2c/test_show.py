@@ -29,10 +29,10 @@ def counted(false: int) -> TrafficResult:
 PAIR = {"without rd-lines": counted(3000), "with rd-lines": counted(100)}
 
 GOLDEN = """\
-without rd-lines                                   with rd-lines
-root_domain line 0: 3510 misses, 3000 false        root_domain line 0: 610 misses, 100 false
-  overloaded: 3010 misses, 3000 false                rto_count: 500 misses
-  rto_count: 500 misses                              overloaded: 110 misses, 100 false
+without rd-lines                                           with rd-lines
+root_domain line 0: 3510 misses, 3510 HITM, 3000 false     root_domain line 0: 610 misses, 610 HITM, 100 false
+  overloaded: 3010 misses, 3010 HITM, 3000 false             rto_count: 500 misses, 500 HITM
+  rto_count: 500 misses, 500 HITM                            overloaded: 110 misses, 110 HITM, 100 false
 
 Objects: from the base to the candidate
 object               false sharing                   misses                     HITM  upgrades                 accesses

@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 from test_run_file import DAMAGED, TEXT
 
-from by_schema import validator
+from by_schema import kinds, validator
 from one_verb import main_of
 from schedlib.dev import dev_verb
 from schedlib.formats.c2c_document import Counts
@@ -29,9 +29,9 @@ main = main_of(dev_verb)
 def documents() -> dict[str, type[Document]]:
     """Every kind of document, by the name of its schema in the files."""
     for path in sorted((SCRIPTS / "schedlib").rglob("*.py")):
-        if "(Document, frozen=True" in path.read_text():
+        if "Document, frozen=True" in path.read_text():
             import_module(".".join(path.relative_to(SCRIPTS).with_suffix("").parts))
-    return {kind.kind(): kind for kind in Document.__subclasses__()}
+    return kinds()
 
 
 @pytest.mark.parametrize("word", sorted(PUBLISHED))

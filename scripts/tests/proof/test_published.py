@@ -25,7 +25,9 @@ from proof.published import (
     fast_row,
     page_row,
     published_amounts,
+    ranks,
     read_published,
+    spearman,
     top,
     top_text,
     totals_row,
@@ -200,3 +202,11 @@ def test_the_members_of_then_apply(series: Tree, patch: Path) -> None:
     words = ["git", "apply", "--cached", "--check", str(patch)]
     done = subprocess.run(words, cwd=series.src, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_ranks_and_their_correlation() -> None:
+    assert ranks([5, 9, 5, 1]) == [2.5, 1, 2.5, 4]
+    one = {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "e": 1.0}
+    assert spearman(one, {**one, "a": 4.0, "b": 5.0}) == pytest.approx((0.9, -0.169, 0.996), abs=1e-3)
+    assert spearman(one, one) == pytest.approx((1, 1, 1))
+    assert spearman({"a": 1.0}, {"a": 1.0}) is None
