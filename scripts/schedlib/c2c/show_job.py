@@ -50,6 +50,10 @@ def show(options: ShowOptions) -> Verdict:
 
 def side_by_side(found: dict[str, TrafficResult]) -> Iterator[str]:
     """Two maps as text: the lines with the most misses, and the fields on them; then what became of each object."""
+    first = next(iter(found.values()))
+    yield next(traffic_report.head(first))
+    yield f"one cell is a line or a field, in the guest of quantum {first.middle.quantum}"
+    yield ""
     columns = [[name, *_map(result)] for name, result in found.items()]
     width = max(map(len, columns[0])) + 3
     for left, right in zip_longest(*columns, fillvalue=""):

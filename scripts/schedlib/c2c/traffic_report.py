@@ -95,7 +95,7 @@ class Section:
 
 def text(result: TrafficResult) -> str:
     """The whole report. It contains no times and no file names, so equal runs give equal text."""
-    return "\n".join([*_head(result), *(line for each in sections(result) for line in lines_of(each))]) + "\n"
+    return "\n".join([*head(result), *(line for each in sections(result) for line in lines_of(each))]) + "\n"
 
 
 def lines_of(section: Section) -> Iterator[str]:
@@ -109,7 +109,8 @@ def lines_of(section: Section) -> Iterator[str]:
         yield from lines_of(part)
 
 
-def _head(result: TrafficResult) -> Iterator[str]:
+def head(result: TrafficResult) -> Iterator[str]:
+    """What was counted, and in which kernel."""
     chosen = result.parameters
     shape = f" ({chosen.topology})" if chosen.topology else ""
     quanta = ", ".join(str(each.quantum) for each in result.quanta)

@@ -29,6 +29,9 @@ def counted(false: int) -> TrafficResult:
 PAIR = {"without rd-lines": counted(3000), "with rd-lines": counted(100)}
 
 GOLDEN = """\
+rt on qemu-x86_64, 8 CPUs, 10 rounds, lines of 64 bytes, quanta 97
+one cell is a line or a field, in the guest of quantum 97
+
 without rd-lines                                           with rd-lines
 root_domain line 0: 3510 misses, 3510 HITM, 3000 false     root_domain line 0: 610 misses, 610 HITM, 100 false
   overloaded: 3010 misses, 3010 HITM, 3000 false             rto_count: 500 misses, 500 HITM
@@ -76,7 +79,7 @@ def test_a_change_is_counted_without_it_and_with_it(tmp_path: Path, monkeypatch:
     assert [read_result(tmp_path / side) for side in ("without", "with")] == list(PAIR.values())
     page = (tmp_path / "show.html").read_text()
     assert "without rd-lines" in page and "3000 -&gt; 100 (-96.7 %)" in page
-    assert (tmp_path / "show.txt").read_text().startswith("without rd-lines")
+    assert (tmp_path / "show.txt").read_text().startswith("rt on qemu-x86_64")
 
 
 def test_what_can_be_shown_exists(capsys: pytest.CaptureFixture[str]) -> None:
