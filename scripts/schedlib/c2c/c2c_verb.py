@@ -134,7 +134,7 @@ def _add_suggest(verbs: Verbs) -> None:
         text="""
         Searches the orders of a structure's members, and which of them start a line, for the one with the fewest
         misses. The misses are those of the traces' accesses, played again. No promise of a contract may break, and a
-        member has to bring --price percent to be moved.
+        member has to save 0.2 % of the misses to be moved.
 
         The order is then counted in all quanta, with lines of 64, 128 and 256 bytes, and in workloads that the search
         has not seen. If the gain is there in all of them, a kernel with it is built and run. If it is there, too, the

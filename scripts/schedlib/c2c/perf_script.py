@@ -15,9 +15,9 @@ from itertools import pairwise
 from operator import add
 from pathlib import Path
 
-from schedlib.c2c.samples import NOTHING, Sampled, SampleKind
+from schedlib.c2c.samples import NOTHING, Sampled
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import Place
+from schedlib.formats.c2c_document import AccessKind, Place
 
 _LOAD, _STORE = 0x2, 0x4
 _LEVEL, _SNOOP, _LOCK, _REMOTE, _SNOOPX, _HOPS = 5, 19, 24, 37, 38, 43
@@ -46,7 +46,7 @@ _UNKNOWN = "(unknown)"
 _LOOKED_AT = 1 << 20
 _MOST_NAMED = 1 << 17
 _NEXT = f"make it again: {COMMAND}"
-Key = tuple[Place, SampleKind, str]
+Key = tuple[Place, AccessKind, str]
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,12 @@ class DataSource:
     """What a sample did.
 
     Attributes:
+        kind: a load of a locked instruction is an rmw.
         taken: the line came from a cache that had modified it, or from a peer.
         remote: it came from another node.
     """
 
-    kind: SampleKind
+    kind: AccessKind
     taken: bool
     remote: bool
 
@@ -73,7 +74,7 @@ def data_source(value: int) -> DataSource | None:
     if not operation & (_LOAD | _STORE):
         return None
     locked = bool(value >> _LOCK & 0x3 & _LOCKED)
-    kind: SampleKind = "store" if operation & _STORE else "rmw" if locked else "load"
+    kind: AccessKind = "store" if operation & _STORE else "rmw" if locked else "load"
     # perf counts HITM for loads alone; see c2c_decode_stats() of tools/perf/util/mem-events.c.
     snooped = value >> _SNOOP & 0x1F & _HITM or value >> _SNOOPX & 0x3 & _PEER
     taken = bool(operation & _LOAD and snooped)

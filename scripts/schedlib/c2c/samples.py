@@ -18,14 +18,11 @@ from schedlib.c2c.objects import UNNAMED
 from schedlib.c2c.traffic_report import field_name, totals
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import Place, TrafficResult, TrafficRow
+from schedlib.formats.c2c_document import AccessKind, Place, TrafficResult, TrafficRow
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Moment, Positive, Strict, Word
 
 MEASURED_FILE = "measured.json"
-
-SampleKind = Literal["load", "store", "rmw"]
-"""A load of a locked instruction is an rmw."""
 
 Metric = Literal["taken", "samples"]
 """What is shared out: samples of lines taken from another CPU's cache, or, if the source does not tell these, all."""
@@ -72,7 +69,7 @@ NOTHING = Sampled(0, 0, 0, 0, 0, 0)
 class SampledRow(Place, frozen=True):
     """The samples of one function at one place."""
 
-    kind: SampleKind
+    kind: AccessKind
     function: Word
     sampled: Sampled
 
