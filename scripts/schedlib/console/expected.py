@@ -64,6 +64,9 @@ def _listed(path: Path) -> Iterator[Listed]:
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else in_words(error)
         raise SchedlineError(f"the list of tests {path} cannot be read: {said}", "name another file") from error
+    if text.strip() and not text.endswith(("\n", "\r")):
+        last = text.splitlines()[-1][-100:]
+        raise SchedlineError(f"{path} may be cut off: its last line, {last!r}, has no end", "end it with a newline")
     seen: set[str] = set()
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw if len(raw) > _LONGEST else _COMMENT.sub("", raw).strip()

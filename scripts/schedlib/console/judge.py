@@ -13,6 +13,7 @@ show its end, by the rules that `schedline judge --help` states: _saved_end() ha
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -99,6 +100,8 @@ _STOPPED = frozenset({"truncated", "missing-suite", "bad-plan", "missing-plan", 
 OPEN_END = "open-end"
 """The problem that has to be printed with a PASS: all planned tests ended, but the log does not show what followed."""
 _CLOCK_SLACK_S = 0.1
+_BOOT_S = 1.0
+"""The kernel prints its version before this, by its own clock."""
 MOST_PROBLEMS = 50
 """Problems of one kind that are listed; a log of 50 MB can hold a million."""
 
@@ -109,7 +112,10 @@ class _Log:
 
     Attributes:
         banner: line of the kernel's version, 0 if there is none; the other line numbers follow the same rule.
+        newest: line of the last banner.
+        began: line of the last message with which a kernel begins.
         shutdown: line of the last message of the kernel, or of the lab that ran it, if no kernel started after it.
+        job: line of the lab's first such message.
         restarted: line where the kernel started again without such a message.
         runner: line of the last message of kunit.py.
         asked: whether the command line asks KUnit to shut the kernel down after the tests.
@@ -123,7 +129,10 @@ class _Log:
     races: list[RaceReport] = field(default_factory=list)
     last_line: int = 0
     banner: int = 0
+    newest: int = 0
+    began: int = 0
     shutdown: int = 0
+    job: int = 0
     restarted: int = 0
     runner: int = 0
     asked: bool = False
@@ -150,6 +159,8 @@ def judge(
         known_races: selects the KCSAN reports of intended races, which are only remarks; called only if there are
             reports.
     """
+    if log.startswith((b"\xff\xfe", b"\xfe\xff")):
+        log = log.decode("utf-16", errors="replace").encode(errors="replace")
     log = log if b"\n" in log else log.replace(b"\r", b"\n")
     learned = framing(log)
     seen = _scan(log, learned)
@@ -168,9 +179,9 @@ def judge(
     problems += _unexpected(tests, expected)
     problems += _required(tests, require)
     if not alive:
+        if report := _KUNIT_PY.search(log):
+            return _of_kunit_py(report[1].decode(errors="replace"), log.count(b"\n", 0, report.start()) + 1)
         said = "the log is empty" if not log.strip() else "no 'Linux version' line and no KTAP"
-        if b"Testing complete. Ran " in log:
-            said = "this is the report of kunit.py; its raw log is test.log in the build directory"
         problems = [replace(problem, verdict=Verdict.ERROR) for problem in problems if problem.kind != "no-tests"]
         problems.insert(0, Problem("no-banner", 0, f"the kernel did not boot: {said}", Verdict.ERROR))
     elif ending is Ending.KILLED:
@@ -182,10 +193,21 @@ def judge(
     return Judgement(verdict, tests, tuple(_few(problems)))
 
 
+_KUNIT_PY = re.compile(rb"\] (?:\x1b\[[\d;]*m)?(Testing complete\. [^\r\n\x1b]{1,200})")
+
+
+def _of_kunit_py(said: str, line: int) -> Judgement:
+    """The verdict on a report of kunit.py. It shows no message of the kernel for a test that passed."""
+    bad = re.search(r"(?:failed|crashed|errors): [1-9]|\b[1-9]\d* (?:failed|crashed)", said, re.IGNORECASE)
+    text = f"kunit.py reports: {said}. What the kernel said is only in its raw log, test.log in the build directory"
+    verdict = Verdict.FAIL if bad else Verdict.INCONCLUSIVE
+    return Judgement(verdict, (), (Problem("kunit-py", line, text, verdict),))
+
+
 def _scan(log: bytes, learned: Framing | None) -> _Log:
     reader, races = Reader(), RaceReader()
     seen = _Log(cut=bool(log) and not log.endswith(b"\n"), races=races.reports)
-    newest, clock = 0, 0.0
+    clock = 0.0
     for line in lines(log, learned):
         number = seen.last_line = line.number
         reader.feed(line)
@@ -200,24 +222,31 @@ def _scan(log: bytes, learned: Framing | None) -> _Log:
         if found is None:
             continue
         if found.kind == "banner":
+            # Programs print the banner, too (/proc/version), but without the clock of a kernel that begins.
+            if line.stamp is not None and line.stamp < _BOOT_S:
+                _begins(seen, number, reader.last_line)
             seen.banner = seen.banner or number
-            newest = number
+            seen.newest = number
         elif found.kind == "start":
-            # A second console replays the messages of the first one, but only before the tests begin. The banner
-            # does not show a restart, because programs print it, too (/proc/version).
-            if seen.banner and reader.started and not seen.shutdown:
-                seen.restarted = seen.restarted or number
-            seen.shutdown = 0
+            _begins(seen, number, reader.last_line)
             seen.asked = seen.asked or "kunit_shutdown=" in found.text
-        elif found.kind == "shutdown":
+        elif found.kind in ("shutdown", "job"):
             seen.shutdown = number
+            seen.job = seen.job or (number if found.kind == "job" else 0)
         elif found.kind == "runner":
             seen.runner = number
         else:
             seen.signs.append(found)
     seen.report = reader.finish()
-    seen.shutdown = seen.shutdown if seen.shutdown > newest else 0
+    seen.shutdown = seen.shutdown if seen.shutdown > seen.newest else 0
     return seen
+
+
+def _begins(seen: _Log, number: int, tested: int) -> None:
+    """A kernel begins. A second console replays the messages of the first one, but only before the tests."""
+    if seen.banner and tested > seen.began and not seen.shutdown:
+        seen.restarted = seen.restarted or number
+    seen.began, seen.shutdown = number, 0
 
 
 # Tests.
@@ -361,6 +390,9 @@ def _signs(seen: _Log, named: Sequence[TestResult], listed: bool) -> Iterator[Pr
             # If there is a list of tests, the list decides whether KUnit had to run.
             meant = listed and each.kind == "disabled"
             yield Problem("kunit", each.line, each.text, Verdict.PASS if meant else Verdict.FAIL)
+        elif each.kind == "lost" and seen.report.streams and each.line > seen.report.streams[0].line:
+            text = f"messages of the kernel are missing among the tests: {each.text}"
+            yield Problem("lost", each.line, text, Verdict.INCONCLUSIVE)
         elif each.kind == "runner-error" or (each.kind == "exit" and each.line > seen.report.last_line):
             yield Problem("runner", each.line, each.text, Verdict.INCONCLUSIVE)
     if seen.back and not seen.restarted:
@@ -369,6 +401,9 @@ def _signs(seen: _Log, named: Sequence[TestResult], listed: bool) -> Iterator[Pr
     if seen.restarted:
         text = "the kernel started again without having shut down"
         yield Problem("restart", seen.restarted, text, Verdict.FAIL)
+    if seen.job and seen.job < max(seen.report.last_line, seen.newest):
+        text = "the log goes on after the end of LAVA's job: judge each job by itself"
+        yield Problem("two-jobs", seen.job, text, Verdict.INCONCLUSIVE)
 
 
 def _framed(seen: _Log, learned: Framing | None) -> Iterator[Problem]:

@@ -129,11 +129,13 @@ _DIED = re.compile(
     r"(?:=+\d+=+ ?)?ERROR: (?:Address|HWAddress|Leak|Memory|Thread)Sanitizer: |.{0,200}: Assertion `.*' failed\.$|"
     r"\*\*\* stack smashing detected|(?:free|malloc|realloc|munmap_chunk)\(\): |double free or corruption|"
     r"timeout: the monitored command dumped core|.{0,200}: Test terminated (?:unexpectedly )?by |"
-    r"FAILED: \d{1,6} / \d{1,6} tests passed)"
+    r"FAILED: \d{1,6} / \d{1,6} tests passed|.{0,40}Summary: .{1,60}, [1-9]\d* FAILED|"
+    r"SUMMARY: PASS=\d+ SKIP=\d+ FAIL=[1-9]|(?:of|Tests) failed: +[1-9]|[1-9]\d* tests? failed\b|"
+    r"\w+: failed [1-9]\d* out of |.{0,200}: Exec format error$)"
 )
-"""What a shell, libc or a sanitizer says of a program that died."""
+"""What a shell, libc or a sanitizer says of a program that died, and a program of its tests that failed."""
 _DIED_WORDS = re.compile(
-    r"bort|fault|error|Illegal|exception|Kill|trap|Sanitizer|failed|smashing|terminated|FAILED|\(\): |double|dumped"
+    r"bort|fault|error|Illegal|exception|Kill|trap|Sanitizer|failed|smashing|terminated|FAIL|\(\): |double|dumped"
 )
 _PARAMETER = re.compile(r"# [\w-]{1,200}: (not )?ok (\d{1,9})(?: (.*))?$", re.ASCII)
 """The result of a parameter in kernels before 5.19."""
@@ -191,7 +193,7 @@ class Reader:
         self._failed: LogLine | None = None  # the first failed expectation that is not accounted for yet
         self._died: LogLine | None = None  # a program died, and no result says so yet
         self._not_ok: set[str] = set()
-        self._last_line = 0
+        self.last_line = 0
 
     @property
     def started(self) -> bool:
@@ -229,7 +231,7 @@ class Reader:
         """The report of everything that was read; tests that are still open have no result."""
         self._close_stream(at_end=True)
         self._unaccounted()
-        return Report(tuple(self._streams), tuple(self._flaws), self._last_line)
+        return Report(tuple(self._streams), tuple(self._flaws), self.last_line)
 
     # Lines.
 
@@ -252,7 +254,7 @@ class Reader:
         elif self._line.cut == "end":
             self._flaw("truncated", body)
         self._here = moment
-        self._last_line = self._line.number
+        self.last_line = self._line.number
 
     def _comment(self, body: str, indent: int) -> None:
         body = body.rstrip()
@@ -367,9 +369,8 @@ class Reader:
             self._unaccounted(f"the result of {name!r} is {status.value!r}", name)
         elif self._died:
             if status is Status.OK:
-                doubt = (
-                    f"a program died before it, in line {self._died.number}: {self._died.text.strip()[:LONGEST_QUOTE]}"
-                )
+                said = self._died.text.strip()[:LONGEST_QUOTE]
+                doubt = f"a program died or failed before it, in line {self._died.number}: {said}"
             self._died = None
         test = Test(name, status, reason, self._line.number, began, moment, tuple(self._log), tests, doubt)
         if len(self._stack) == 1 and not self._inner:

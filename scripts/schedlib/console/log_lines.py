@@ -111,7 +111,7 @@ def lines(log: bytes, learned: Framing | None = None) -> Iterator[LogLine]:
         cut = "" if raw.endswith(b"\n") else "end"
         text = _clean(raw[:LONGEST_LINE], dirty)
         first = text[:1]
-        if first in ("-", "{", " ") and (record := _RECORD.match(text)):
+        if first in ("-", "{", " ", "\t") and (record := _RECORD.match(text)):
             text = _said(text[record.end() :])
             first = text[:1]
         stamp = None
@@ -160,11 +160,11 @@ def _pieces(line: LogLine) -> Iterator[LogLine]:
 
 _LAVA_DONE = "Job finished correctly"
 """The last message of LAVA's dispatcher: the job ran to its end, and no line of the target is lost."""
-_RECORD = re.compile(r'- (?=\{"dt": )|(?=\{"\w+" ?: ?.*"(?:MESSAGE|stream)")| +(?="msg": ")')
+_RECORD = re.compile(r'- (?=\{"dt": )|(?=\{"\w+" ?: ?.*"(?:MESSAGE|stream)")|[ \t]+(?="(?:msg|MESSAGE)" ?: ")')
 
 
 def _said(text: str) -> str:
-    """The message in a record of LAVA's logs.yaml, journalctl -o json or Docker, or in its line of dmesg --json.
+    """The message in a record of LAVA's logs.yaml, journalctl -o json or Docker, or in its line of a record of many.
 
     Of the messages of LAVA's dispatcher only the last one is kept.
     """
@@ -259,20 +259,28 @@ _WORDS = re.compile(
     r"kernel bug|CSD|backward|probe hit|broadcast|invalidation|corrupted|seriously|invalid cap|conflict for|kmmio|swap|"
     r"Decompression|sysfs failed|overwritten|"
     r"invoked oom|Out of mem|LAVA_SIG|exit|EXIT_CODE|terminating|Finished|##|NMI: |not respond|\[#\d|dumped bec|"
-    r"run_tests\] Error"
+    r"run_tests\] Error|dropped \*|overrun|Missed|lost |ob failed|exceeded|uild |"
+    r"cancel|not run|took longer|RESULT_|Error: "
 )
 _RUNNER_ERROR = re.compile(
     r"make(?:\[\d+\])?: \*\*\* .*run_tests\] Error \d|<LAVA_SIGNAL_TESTCASE .*RESULT=fail|"
-    r"##\[error\]|Finished: (?:FAILURE|UNSTABLE|ABORTED)$|"
+    r"##\[error\]|##teamcity\[buildProblem |Finished: (?:FAILURE|UNSTABLE|ABORTED)$|"
     r"Script done .*COMMAND_EXIT_CODE=\"[1-9]"
 )
 _EXIT = re.compile(
-    r".*\bexit(?:ed)?(?: with)?(?: code| status)?[ :='\"]{1,4}[1-9]\d{0,2}\b['\".]*$|\S*qemu-\S+: terminating on signal"
+    r".*\bexit(?:ed)?(?: with)?(?: ?code| status)?[ :='\"]{1,4}[1-9]\d{0,2}\b['\".]*$|"
+    r"\S*qemu-\S+: terminating on signal|(?:Infrastructure|LAVA|Job|Test)Error: |"
+    r"(?i:.*\b(?:job failed|job .{0,80}exceeded|build (?:timed out|was aborted|step .{1,80} failure)|"
+    r"operation was cancel|deadline exceeded|could not run to|took longer than|result_(?:timed_out|aborted|failure)\b))"
+)
+_LOST = re.compile(
+    r"\*\* \d+ printk messages dropped|"
+    r".*(?:/dev/kmsg buffer overrun|Missed \d+ kernel messages|lost \d+ messages)"
 )
 _ENDS = "Restarting system|System halted|Power down|Power off not available: System halted instead|machine restart"
 _LIFE = re.compile(
-    r"(?P<banner>Linux version \d)|(?P<start>Kernel command line: )|"
-    rf"(?P<shutdown>reboot: (?:{_ENDS})(?: *$| with command )|(?:lava-run: )?{_LAVA_DONE}$)|"
+    r"(?P<banner>Linux version \d)|(?P<start>Kernel command line: |Booting Linux on physical CPU )|"
+    rf"(?P<shutdown>reboot: (?:{_ENDS})(?: *$| with command ))|(?P<job>(?:lava-run: )?{_LAVA_DONE}$)|"
     r"(?P<runner>\[\d\d:\d\d:\d\d\] Elapsed time: [\d.]+s )|"
     r"(?P<disabled>kunit: disabled *$)|(?P<kunit>kunit executor: |kunit: (?:disabled|test interrupted))"
 )
@@ -286,13 +294,14 @@ _LOUD_WORDS = (b"FAILED at ", b"Kernel panic", b"---[ ", b"BUG: ", b"WARNING: ")
 def sign(line: LogLine) -> Sign | None:
     """What a line says about the kernel.
 
-    Its kind is banner, start, shutdown, runner, runner-error, exit (a status of some program), disabled, kunit, panic,
-    splat, trail, user (a program faulted) or framed (a report of the kernel behind something that is not understood).
+    Its kind is banner, start, shutdown, job (LAVA's end), runner, runner-error, exit (of some program), disabled,
+    kunit, panic, splat, trail, user (a program faulted), lost (messages are missing) or framed (a report of the kernel
+    behind something that is not understood).
     """
     text = line.text
-    if text[:1] in ("J", "L", "K", "r", "k", "l", "[") and (found := _LIFE.match(text)):
+    if text[:1] in ("B", "J", "L", "K", "r", "k", "l", "[") and (found := _LIFE.match(text)):
         return Sign(str(found.lastgroup), line.number, text)
-    if not _WORDS.search(text) or (text.lstrip(" ").startswith("#") and not text.startswith("##[error]")):
+    if not _WORDS.search(text) or (text.lstrip(" ").startswith("#") and not text.startswith(("##[error]", "##team"))):
         return None
     text = text.strip()
     if _USER_FAULT.match(text):
@@ -307,6 +316,8 @@ def sign(line: LogLine) -> Sign | None:
         return Sign("panic" if found[0].startswith("Kernel panic") else "splat", line.number, text)
     if _RUNNER_ERROR.match(text):
         return Sign("runner-error", line.number, text)
+    if _LOST.match(text):
+        return Sign("lost", line.number, text)
     if _EXIT.match(text):
         return Sign("exit", line.number, text)
     if _INSIDE.search(text) and not _OWN_LINE.match(text):  # a result may quote a report as its reason

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Logs in forms for which the reader was not written: logs/blind/answers.tsv has the right answers.
 
-To add one, put the log beside the others, and a row into the table. Of the first sixty, by somebody who had not read
-the reader, seven came out wrong the first time, none a false pass; of the 38 after them seven, one a false pass; of
-the next 38 eight, seven false passes: the end of a CI job said that a command failed. What is still wrong is in WRONG.
+To add one, put the log beside the others, and a row into the table. How many came out wrong the first time, by somebody
+who wrote the answers first: of the first 60 7, none a false pass; of the 38 after them 7, one a false pass; of the next
+38 8, seven false passes (the end of a CI job said that a command failed); of the 30 after those 11, eight false passes
+(a job that was stopped, lost messages, a count of failures above an `ok`); of the last 15, in the same forms, 6.
 """
 
 from __future__ import annotations
@@ -18,19 +19,14 @@ from schedlib.verdict import Verdict
 
 LOGS = Path(__file__).parents[1] / "logs/blind"
 ROWS = list(csv.DictReader((LOGS / "answers.tsv").open(), delimiter="\t"))
-WRONG = {
-    "28-kunitpy-parsed.log": "the report of kunit.py is not read; the answer says where the raw log is",
-}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["file"])
 def test_blind_log(row: dict[str, str]) -> None:
     found = judge((LOGS / row["file"]).read_bytes())
-    right = (found.verdict is Verdict.PASS) == (row["answer"] == "PASS")
-    assert right == (row["file"] not in WRONG), found.problems
+    right = found.verdict.name == row["answer"] or (row["answer"] == "not PASS" and found.verdict is not Verdict.PASS)
+    assert right, found.problems
 
 
-def test_nothing_is_missing_and_no_wrong_answer_is_a_pass() -> None:
+def test_nothing_is_missing() -> None:
     assert {row["file"] for row in ROWS} == {path.name for path in LOGS.glob("*.log")}
-    assert len(ROWS) >= 136
-    assert all(row["answer"] == "PASS" for row in ROWS if row["file"] in WRONG)
