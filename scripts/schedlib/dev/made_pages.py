@@ -10,9 +10,11 @@ from __future__ import annotations
 import io
 import re
 import tomllib
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from schedlib import main as command
@@ -61,7 +63,20 @@ def made(root: Path) -> Mapping[Path, str]:
     """Each page and each picture below a directory, as it has to be."""
     pages = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
     pictures = {root / "docs" / name: draw() for name, draw in PICTURES.items()}
+    page = gate_page()
+    drawn = b64decode(page.split("base64,")[2].partition('"')[0]).decode()  # behind the interval: boot by boot
+    pictures |= {root / "docs/recorded/gate.html": page, root / "docs/gate.svg": drawn}
     return {path: filled(path.read_text()) for path in pages} | pictures
+
+
+def gate_page() -> str:
+    """The page of the recorded campaign."""
+    words = (PROJECT / "docs/gate.md").read_text().partition("made: transcript schedline ")[2].partition(" -->")[0]
+    with TemporaryDirectory() as into:
+        html = f"{into}/gate.html"
+        _said([*words.split(), "--html", html])
+        page = Path(html).read_text().replace(html, "gate.html")
+    return re.sub(r"compared \d{4}-.*?(?=</p>)", "compared for this sample", page)
 
 
 def filled(page: str) -> str:
@@ -237,10 +252,14 @@ def _mutants(_: Sequence[str]) -> str:
 
 def _transcript(words: Sequence[str]) -> str:
     """A command of ours and what it prints, run at the top of this project."""
+    return f"```console\n$ {' '.join(words)}\n{_said(words[1:]).rstrip()}\n```"
+
+
+def _said(words: Sequence[str]) -> str:
     said = io.StringIO()
     with chdir(PROJECT), redirect_stdout(said):
-        command.main(words[1:])
-    return f"```console\n$ {' '.join(words)}\n{said.getvalue().rstrip()}\n```"
+        command.main(words)
+    return said.getvalue()
 
 
 def _patch(_: Sequence[str]) -> str:
