@@ -71,6 +71,28 @@ def scratch(cache: Path) -> Iterator[Path]:
         yield Path(name)
 
 
+@contextmanager
+def temporary_files() -> Iterator[None]:
+    """Have the temporary files of this process and of its children in the cache, so that kill -9 leaves none in /tmp.
+
+    Without a cache that can be written they are where they always are.
+    """
+    try:
+        cache = cache_dir()
+    except SchedlineError:
+        yield
+        return
+    before = tempfile.tempdir, os.environ.get("TMPDIR")
+    with scratch(cache) as place:
+        tempfile.tempdir = os.environ["TMPDIR"] = str(place)
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before[0]
+            os.environ.pop("TMPDIR")
+            os.environ.update({"TMPDIR": before[1]} if before[1] else {})
+
+
 def write_atomic(path: Path, data: str | bytes) -> None:
     """Write a file atomically: a reader never sees half of it, not even after kill -9.
 

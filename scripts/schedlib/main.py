@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlib import TOOL
-from schedlib.cache import cache_path
+from schedlib.cache import cache_path, temporary_files
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.options import VerbParser
@@ -105,7 +105,9 @@ def main(words: Sequence[str]) -> int:
     options: Any = arguments.read(arguments)
     for extra in arguments.libraries(options):
         activate(extra, download=arguments.download)
-    with redirect_stdout(sys.stderr) if _takes_stdout(arguments) else nullcontext():
+    # The last of these has pytest, which keeps its own directories; the others need no cache.
+    kept = nullcontext() if words[0] in ("judge", "doctor", "cache", "dev") else temporary_files()
+    with kept, redirect_stdout(sys.stderr) if _takes_stdout(arguments) else nullcontext():
         verdict: Verdict = arguments.job(options)
     return verdict.exit_code
 

@@ -146,3 +146,19 @@ def test_builds_do_not_see_the_callers_environment(monkeypatch: pytest.MonkeyPat
     told = must(["env"]).splitlines()
     assert {"CCACHE_DIR=x", "LC_ALL=C"} <= set(told)
     assert {each.partition("=")[0] for each in told}.isdisjoint(hostile)
+
+
+def test_a_killed_command_leaves_nothing_in_tmp(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    program = (
+        "import os, sys, tempfile; sys.path.insert(0, sys.argv[1])\n"
+        "from schedlib.cache import temporary_files\n"
+        "with temporary_files():\n"
+        "    tempfile.mkdtemp(); os.system('mktemp >/dev/null'); os.kill(os.getpid(), int(sys.argv[2]))\n"
+    )
+    for signal, left in ((9, 1), (0, 0)):
+        env = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), "SCHEDLINE_CACHE": str(tmp_path / "cache")}
+        argv = [sys.executable, "-c", program, str(Path(__file__).parents[1]), str(signal)]
+        subprocess.run(argv, env=env, timeout=60, check=False)
+        assert list((tmp_path / "tmp").iterdir()) == []
+        assert len(list((tmp_path / "cache/scratch").iterdir())) == left
