@@ -26,8 +26,6 @@ from schedlib.contracts.contract_rules import CONTRACTS, Clause, Rules, our_rule
 from schedlib.contracts.struct_source import read_source
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass, ClauseKind, Contract, read_contract
-from schedlib.formats.document import write
-from schedlib.formats.mutants_document import MutantRow, MutantsDocument
 from schedlib.layout.columns import ensure_tools, pack_columns
 from schedlib.layout.compile import Column, all_read, arch_table
 from schedlib.layout.members import Structure, read_members, root_of
@@ -79,11 +77,6 @@ class Attacked:
     text: str
     kind: AttackKind
     complaints: tuple[str, ...]
-
-    @property
-    def fate(self) -> str:
-        """As of a mutant."""
-        return "survived" if self.is_miss else "killed" if self.complaints else "equivalent"
 
     @property
     def is_miss(self) -> bool:
@@ -521,7 +514,7 @@ def verdict_on_packs(found: Sequence[PackAttacked]) -> Verdict:
     return Verdict.FAIL if any(row.is_missed for row in found) else Verdict.PASS
 
 
-def _attack(tree: Tree) -> tuple[list[MutantRow], Verdict]:
+def _attack(tree: Tree) -> Verdict:
     """Attack the contracted structures on several architectures, and print the table."""
     results: dict[str, tuple[Attacked, ...]] = {}
     for arch, config, change in COLUMNS:
@@ -529,30 +522,15 @@ def _attack(tree: Tree) -> tuple[list[MutantRow], Verdict]:
         commit = compose(tree, with_=[change] if change else []).commit
         results[column.name] = attack_column(cache_dir(), tree, commit, column, change)
     print("\n".join(table(results)))
-    rows = [
-        MutantRow(f"{name}: {row.struct}: {row.text}", row.kind.value, row.fate, row.complaints, 0.0)
-        for name, found in results.items()
-        for row in found
-    ]
-    return rows, verdict_on(results)
+    return verdict_on(results)
 
 
-def _attack_packs(tree: Tree) -> tuple[list[MutantRow], Verdict]:
+def _attack_packs(tree: Tree) -> Verdict:
     """Attack the structures of packs on x86-64, and print the table."""
     [column] = pack_columns(["x86_64"], [])
     found = attack_packs(cache_dir(), tree, compose(tree).commit, column)
     print("\n".join(pack_attack_table(found)))
-    rows = [
-        MutantRow(
-            f"{column.name}: {row.struct}",
-            "new member on a closed line: {} of {} noticed".format(*row.counts["closed"]),
-            "survived" if row.is_missed else "killed",
-            (),
-            0.0,
-        )
-        for row in found
-    ]
-    return rows, verdict_on_packs(found)
+    return verdict_on_packs(found)
 
 
 def main() -> int:
@@ -560,14 +538,11 @@ def main() -> int:
     parser = options.VerbParser(prog="attacks", description=(__doc__ or "").partition("\n")[0])
     options.add_options(parser, options.TreeOptions)
     parser.add_argument("--packs", action="store_true", help="attack the structures of packs")
-    parser.add_argument("--json", type=options.new_path, metavar="FILE", help="write each attack here")
     wanted = parser.parse_args()
     chosen = options.options_of(options.TreeOptions, wanted)
     doctor.require(["layout", *chosen.needs])
     tree = open_tree(cache_dir(), chosen)
-    rows, verdict = (_attack_packs if wanted.packs else _attack)(tree)
-    if wanted.json:
-        write(wanted.json, MutantsDocument(schema="mutants-1", tree=tree.origin, mutants=tuple(rows)))
+    verdict = (_attack_packs if wanted.packs else _attack)(tree)
     print(f"verdict: {verdict.name}")
     return verdict.exit_code
 

@@ -14,7 +14,6 @@ PROJECT = CODE / "data" if INSTALLED else CODE.parents[1]
 CONFIGS = PROJECT / "configs"
 KUNIT = PROJECT / "kunit"
 PATCHES = PROJECT / "patches"
-REPORTS = PATCHES / "reports"
 SELFTESTS = PROJECT / "selftests"
 
 PROGRAM = PROJECT / "scripts/schedline"

@@ -80,7 +80,7 @@ class GeneratedOptions:
     )
     sample: int | None = option("--sample N", "--generated: so many of each function, drawn at random", positive)
     seed: int = option("--seed N", "--generated: for --sample (default: 1)", int, default=1)
-    json: Path | None = option("--json FILE", "write the table here", new_path)
+    json: Path | None = option("--json FILE", "--generated: write the table here", new_path)
 
 
 @dataclass(frozen=True)

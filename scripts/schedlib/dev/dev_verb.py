@@ -169,6 +169,6 @@ def _read_mutants(wanted: MutantsOptions) -> MutantsOptions:
     require_tree(wanted.tree)
     if wanted.generated and (wanted.on or wanted.only or wanted.from_):
         raise SchedlineError("--generated tries no diffs", "drop --on, --only and --from")
-    if not wanted.generated and (wanted.functions or wanted.since or wanted.sample):
-        raise SchedlineError("--functions, --since and --sample choose generated mutants", "add --generated")
+    if not wanted.generated and (wanted.functions or wanted.since or wanted.sample or wanted.json):
+        raise SchedlineError("--functions, --since, --sample and --json are for generated mutants", "add --generated")
     return wanted

@@ -19,8 +19,6 @@ from schedlib.cache import cache_dir, results_directory
 from schedlib.check.mutants import GOOD, MUTANTS, Fate, Mutant, applied, read_mutants, try_mutant
 from schedlib.dev.dev_options import ATTACK, ATTACK_PACKS, EMULATED, MutantsOptions
 from schedlib.errors import SchedlineError
-from schedlib.formats.document import write_plain
-from schedlib.formats.mutants_document import MutantsDocument
 from schedlib.paths import CONFIGS, PROJECT
 from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict, worst
@@ -41,7 +39,7 @@ def mutants(options: MutantsOptions) -> Verdict:
     if options.on in (ATTACK, ATTACK_PACKS):
         return _attack(options)
     is_everything = not (options.on or options.only or options.from_)
-    attacked = [_attack(replace(options, json=None))] if is_everything else []
+    attacked = [_attack(options)] if is_everything else []
     chosen = [
         mutant
         for mutant in read_mutants(options.from_ or MUTANTS)
@@ -50,7 +48,7 @@ def mutants(options: MutantsOptions) -> Verdict:
     ]
     if not chosen:
         raise SchedlineError(f"--only: no mutant matches {options.only!r}", "ls configs/mutants/*")
-    rows: list[dict[str, object]] = []
+    fates: list[Fate] = []
     cache = cache_dir()
     doctor.require(["build", *options.tree.needs])
     tree = open_tree(cache, options.tree)
@@ -68,14 +66,10 @@ def mutants(options: MutantsOptions) -> Verdict:
             wanted = f", wanted {', '.join(mutant.killed_by)}" if mutant.killed_by else ""
             said = f"failed: {', '.join(sorted(failed)) or 'nothing'}{wanted}"
             print(f"    {mutant.breaks or 'no Breaks: header'}\n    {said}")
-        row = {"name": mutant.name, "breaks": mutant.breaks, "fate": fate.value}
-        rows.append({**row, "failed": sorted(failed), "seconds": round(seconds, 1)})
-    if options.json:
-        write_plain(options.json, MutantsDocument, {"schema": "mutants-1", "tree": tree.origin, "mutants": rows})
-    counts = Counter(str(row["fate"]) for row in rows)
-    bad = sum(count for fate, count in counts.items() if Fate(fate) not in GOOD)
-    print(f"mutants: {', '.join(f'{count} {fate}' for fate, count in counts.items()) or 'none for this tree'}")
-    found = (Verdict.FAIL if bad else Verdict.PASS) if rows else Verdict.INCONCLUSIVE
+        fates.append(fate)
+    counts = [f"{count} {fate.value}" for fate, count in Counter(fates).items()]
+    print(f"mutants: {', '.join(counts) or 'none for this tree'}")
+    found = (Verdict.PASS if set(fates) <= set(GOOD) else Verdict.FAIL) if fates else Verdict.INCONCLUSIVE
     return worst([*attacked, found])
 
 
@@ -103,6 +97,5 @@ def _attack(options: MutantsOptions) -> Verdict:
     if not proofs.is_dir():
         raise SchedlineError("the attacks are proofs, which only a clone of schedline has", "name mutants with --only")
     words = [*options.tree.words(), *(["--packs"] if options.on == ATTACK_PACKS else [])]
-    words += ["--json", str(options.json)] if options.json else []
     done = subprocess.run([sys.executable, proofs, "attacks", *words], check=False)
     return next((verdict for verdict in Verdict if verdict.exit_code == done.returncode), Verdict.ERROR)

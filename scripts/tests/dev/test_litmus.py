@@ -13,7 +13,7 @@ from schedlib.cache import cache_dir
 from schedlib.check.mutants import MUTANTS, read_mutant
 from schedlib.dev.litmus import LITMUS, check, marks, variants, with_marks
 from schedlib.errors import SchedlineError
-from schedlib.paths import REPORTS
+from schedlib.paths import PATCHES
 from schedlib.tree.kernel_tree import Tree, fetch_series, open_kdir
 from schedlib.verdict import Verdict
 
@@ -143,7 +143,7 @@ def test_form(path: Path) -> None:
 
 
 def test_a_known_defect_is_reported() -> None:
-    report = (REPORTS / "04-cpupri-find.patch").read_text()
+    report = (PATCHES / "reports/04-cpupri-find.patch").read_text()
     for path in TESTS:
         results = expected(path)
         fixed = any(name.startswith(f"{path.stem}+fix-") for name in results)
@@ -152,7 +152,7 @@ def test_a_known_defect_is_reported() -> None:
 
 
 def test_the_report_has_the_test_of_the_kernels_model() -> None:
-    report = (REPORTS / "04-cpupri-find.patch").read_text()
+    report = (PATCHES / "reports/04-cpupri-find.patch").read_text()
     text = next(with_marks(path.read_text(), ()) for path in TESTS if path.stem == "cpupri-rise")
     code = re.sub(r"\(\*.*?\*\)|//[^\n]*", "", text, flags=re.S)
     shown = report[report.index("  C cpupri-rise\n") : report.index("\nIn tools/memory-model,")]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from schedlib.paths import PATCHES, REPORTS
+from schedlib.paths import PATCHES
 from schedlib.tree.changes import PatchMail, read_mail
 
-MAILS = sorted([*REPORTS.iterdir(), *PATCHES.glob("*/fix-*.patch")])
+MAILS = sorted([*(PATCHES / "reports").iterdir(), *PATCHES.glob("*/fix-*.patch")])
 """A report of a carried patch is that patch."""
 
 UNWRAPPED = re.compile(r"Fixes: |https?://\S+$|  ")
