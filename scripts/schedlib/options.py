@@ -180,7 +180,7 @@ def flag(words: str, about: str) -> Any:
 SECTIONS = {
     "the kernel": "kdir series base head mbox with without change build vmlinux running arch config cpupri sanitize",
     "a patch": "patch commit staged range install-hook",
-    "structures": "pack contracts struct",
+    "structures": "pack contracts struct variables",
     "what has to be there": "expect require",
     "what the guests do": "workload program files marked rounds objects quanta line clock selftests only",
     "where it runs": "on cpus topology kernel-arg timeout",

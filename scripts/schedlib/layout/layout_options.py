@@ -205,13 +205,16 @@ class LayoutOptions:
     svg: Path | None = option(
         "--svg FILE", "with --struct: draw its lines; with a patch, without and with it", new_path
     )
+    variables: bool = flag("--variables", "judge the contracts of variables in a vmlinux, and tell who is beside them")
     patch: bytes | None = option(
         "--patch FILE",
         "print what a patch or mail (-: standard input) breaks, or takes room from, in checkpatch's form",
         patch_text,
     )
     build: Path | None = option(
-        "--build DIR", "where make O=DIR built your tree, for --patch and --struct (default: in it)", existing_path
+        "--build DIR",
+        "where make O=DIR built your tree, for --patch, --struct, --variables (default: in it)",
+        existing_path,
     )
     commit: str | None = option("--commit REV", "--patch of a commit of your git tree")
     staged: bool = flag("--staged", "--patch of what `git commit` would commit")

@@ -38,6 +38,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline layout --running                            the kernel of this machine, root not needed",
             "schedline layout --pack futex --arch all              the contracts of a subsystem; all: every pack",
             "schedline layout --struct sk_buff_head                the lines of any structure; --svg FILE draws them",
+            "schedline layout --variables --build ~/build          who is beside nohz and other variables in a vmlinux",
             "schedline layout explain Q1                           what a rule keeps, and why",
         ],
         operands="[VERB]",
@@ -51,7 +52,7 @@ def add_parser(verbs: Verbs) -> None:
 def _checked(options: LayoutOptions) -> LayoutOptions:
     """The options, if they do not contradict each other."""
     of_tree = (options.tree, options.changes, options.columns) != (TreeOptions(), ChangeOptions(), ColumnOptions())
-    if options.built and (of_tree or options.base):
+    if options.built and (of_tree or options.base or options.build):
         raise SchedlineError(
             "--vmlinux and --running judge a kernel that is built already",
             "drop --kdir, --series, --with, --without, --arch, --config, --base",
@@ -63,6 +64,11 @@ def _checked(options: LayoutOptions) -> LayoutOptions:
                 "--struct prints the lines of a structure and judges nothing",
                 "drop --expect, --base, --require, --json, --pack, --contracts",
             )
+    elif options.variables:
+        others = (options.patch, options.of_git, options.contracts, options.columns, options.running)
+        if judged or others != (None, False, (), ColumnOptions(), False):
+            raise SchedlineError("--variables reads a vmlinux", "give it --vmlinux, --build, --kdir or --series alone")
+        return options
     elif options.svg:
         raise SchedlineError("--svg draws the lines of a structure, and none is named", "add --struct NAME")
     if options.install_hook:
@@ -98,6 +104,10 @@ def _layout(options: LayoutOptions) -> Verdict:
         from schedlib.layout.struct_job import show_struct
 
         return show_struct(options, _patch_of(options))
+    if options.variables:
+        from schedlib.layout.variables import show_variables
+
+        return show_variables(options)
     if options.install_hook:
         from schedlib.layout.patch_text import install_hook
 

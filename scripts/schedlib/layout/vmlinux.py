@@ -144,12 +144,12 @@ def layout_of_kernel(path: Path, kernel: KnownKernel, rules: Rules) -> Layout:
     # The last three tell the sizes of masks, locks and pointers.
     tags = tuple(dict.fromkeys((*rules.types(), *rules.files, "rq", "root_domain", "cpupri")))
     structures = read_members(path, tags, ((tag, name) for tag, names, _ in rules.members for name in names))
-    line, assumed = _line(kernel)
+    line, assumed = line_of(kernel)
     holds, unknown = _conditions(kernel, rules, structures, line)
     return Layout(kernel.name, line, assumed, holds, unknown, structures)
 
 
-def _line(kernel: KnownKernel) -> tuple[int, str]:
+def line_of(kernel: KnownKernel) -> tuple[int, str]:
     """Bytes in a cache line, and why that is assumed."""
     fixed = _FIXED_LINES.get(kernel.machine)
     if fixed:

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Contracts of variables, on small kernels that gcc compiles and ld links as it links vmlinux: objects in a row."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import layout_command
+import pytest
+
+from schedlib.errors import SchedlineError
+from schedlib.formats.contract_file import AccessClass
+from schedlib.formats.data_file import read_toml
+from schedlib.layout.variables import VARIABLES, VariableContract, VariableContracts, judge_variables
+from schedlib.verdict import Verdict
+
+pytestmark = pytest.mark.tools
+
+FAIR = """\
+static struct {
+	unsigned long *idle_cpus_mask;
+	int has_blocked_load, needs_update;
+	unsigned long next_balance, next_blocked;
+} nohz __attribute__((aligned(64), used));
+"""
+"""The end of kernel/sched/fair.c."""
+
+BEFORE = "static int sched_clock_irqtime;\nint irqtime_enabled(void) { return sched_clock_irqtime; }\n"
+"""kernel/sched/cputime.c before 505da6689305."""
+
+AFTER = """\
+struct static_key { int enabled; void *entries; } sched_clock_irqtime;
+extern char __start___jump_table[], __stop___jump_table[];
+void *ends[] = { __start___jump_table, __stop___jump_table };
+asm(".pushsection __jump_table, \\"aw\\"\\n"
+    ".long 0, 0\\n.quad sched_clock_irqtime + 1 - .\\n"
+    ".popsection\\n");
+"""
+"""With it: what <linux/jump_label.h> makes of a key on x86."""
+
+
+def linked(place: Path, **sources: str) -> Path:
+    """A vmlinux of some files, in this order, with what kbuild leaves beside each object."""
+    objects: list[Path] = []
+    for name, text in sources.items():
+        made = place / f"kernel/sched/{name}.o"
+        made.parent.mkdir(parents=True, exist_ok=True)
+        made.with_suffix(".c").write_text(text)
+        words: list[str | Path] = [
+            "-O2",
+            "-fno-toplevel-reorder",
+            "-fno-pic",
+            "-fno-common",
+            "-mcmodel=large",
+            "-c",
+            "-o",
+            made,
+            made.with_suffix(".c"),
+        ]
+        subprocess.run(["gcc", *words], check=True)
+        made.with_name(f".{name}.o.cmd").write_text(f"source_kernel/sched/{name}.o := kernel/sched/{name}.c\n")
+        objects.append(made)
+    subprocess.run(["ld", "-e", "0", "-o", place / "vmlinux", *objects], check=True)
+    return place / "vmlinux"
+
+
+def test_false_sharing_of_globals_fails_before_its_fix_and_passes_after_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("layout", "--variables", "--vmlinux")
+    before = linked(tmp_path / "before", fair=FAIR, cputime=BEFORE)
+    assert layout_command.run(*words, str(before)) is Verdict.FAIL
+    said = capsys.readouterr().out
+    assert "FAIL sched-clock-irqtime.V1, sched_clock_irqtime, read-mostly: .bss, 4 bytes" in said
+    assert "beside it: nohz (shared)" in said
+    assert "    nohz, which is shared, is on its line\n" in said
+    after = linked(tmp_path / "after", fair=FAIR, cputime=AFTER)
+    assert layout_command.run(*words, str(after)) is Verdict.PASS
+    said = capsys.readouterr().out
+    assert "pass nohz.V1, nohz, shared" in said and "beside it: sched_clock_irqtime (a static key)" in said
+
+
+def contract(name: str, class_: AccessClass, section: str = "") -> VariableContract:
+    return VariableContract(name, f"{name}.V1", "kernel/sched/core.c", class_, "why", "source", section)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "verdict"),
+    [
+        (AccessClass.READ_MOSTLY, AccessClass.SHARED, Verdict.FAIL),
+        (AccessClass.LOCK, AccessClass.READ_MOSTLY, Verdict.FAIL),
+        (AccessClass.READ_MOSTLY, AccessClass.COLD, Verdict.PASS),
+        (AccessClass.READ_MOSTLY, AccessClass.READ_MOSTLY, Verdict.PASS),
+        (AccessClass.SHARED, AccessClass.LOCK, Verdict.PASS),
+    ],
+)
+def test_classes(one: AccessClass, other: AccessClass, verdict: Verdict, tmp_path: Path) -> None:
+    kernel = linked(tmp_path, core="int a __attribute__((aligned(64))), b; char far[64];")
+    rules = [contract("a", one), contract("b", other)]
+    assert {each.verdict for each in judge_variables(rules, kernel, tmp_path, 64)} == {verdict}
+
+
+def test_a_variable_that_left_its_section(tmp_path: Path) -> None:
+    put = '__attribute__((section(".data..read_mostly")))'
+    rule = [contract("a", AccessClass.READ_MOSTLY, ".data..read_mostly")]
+    kernel = linked(tmp_path / "in", core=f"{put} int a = 1;")
+    assert judge_variables(rule, kernel, kernel.parent, 64)[0].verdict is Verdict.PASS
+    gone = linked(tmp_path / "out", core="int a = 1;", cpu=f"{put} int b = 1;")
+    (found,) = judge_variables(rule, gone, gone.parent, 64)
+    assert found.broken == ("it is in .data, and belongs into .data..read_mostly",)
+    # Without objects it cannot be told, and an architecture may have no such section at all.
+    assert judge_variables(rule, kernel, tmp_path, 64)[0].verdict is Verdict.INCONCLUSIVE
+    plain = linked(tmp_path / "plain", core="int a = 1;")
+    assert judge_variables(rule, plain, plain.parent, 64)[0].verdict is Verdict.INCONCLUSIVE
+
+
+def test_what_is_no_neighbour(tmp_path: Path) -> None:
+    core = 'int a __attribute__((aligned(64))); extern int alias __attribute__((alias("a")));\n'
+    core += 'char rest[60]; int next; __attribute__((section(".data..percpu"))) int of_a_cpu = 1;'
+    kernel = linked(tmp_path, core=core)
+    (found,) = judge_variables([contract("a", AccessClass.SHARED)], kernel, tmp_path, 64)
+    assert found.place and [each.name for each, _ in found.beside] == ["rest"]
+    assert found.place.lines(64) == range(found.place.address // 64, found.place.address // 64 + 1)
+
+
+def test_a_kernel_without_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = linked(tmp_path, core="int a = 1;")
+    assert layout_command.run("layout", "--variables", "--build", str(tmp_path)) is Verdict.INCONCLUSIVE
+    assert "n/a nohz.V1, nohz: this kernel does not have it" in capsys.readouterr().out
+    subprocess.run(["strip", kernel], check=True)
+    with pytest.raises(SchedlineError, match="has no variables that can be read"):
+        layout_command.run("layout", "--variables", "--vmlinux", str(kernel))
+    with pytest.raises(SchedlineError, match="has no vmlinux"):
+        layout_command.run("layout", "--variables", "--build", str(tmp_path / "kernel"))
+    (tmp_path / "text").write_text("text")
+    with pytest.raises(SchedlineError, match="has no variables that can be read"):
+        layout_command.run("layout", "--variables", "--vmlinux", str(tmp_path / "text"))
+
+
+def test_only_what_reads_a_vmlinux(cache: Path) -> None:
+    for words in (("--running",), ("--arch", "arm64"), ("--expect", "rd-lines"), ("--staged", "--kdir", "/")):
+        with pytest.raises(SchedlineError, match="--variables reads a vmlinux"):
+            layout_command.read("layout", "--variables", *words)
+    with pytest.raises(SchedlineError, match=r"no kernel of 7\.3 was built here"):
+        layout_command.run("layout", "--variables")
+
+
+def test_ids_are_there_once() -> None:
+    ids = [each.id for each in read_toml(VARIABLES, VariableContracts).variable]
+    assert len(set(ids)) == len(ids)
