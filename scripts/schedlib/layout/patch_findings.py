@@ -84,6 +84,16 @@ def renamed(old: Structure, new: Structure) -> dict[str, str]:
     return found
 
 
+def with_old_names(before: Layout, after: Layout) -> Layout:
+    """The layout with a patch, where members have the names that they had: a new name alone breaks no rule."""
+    structures = dict(after.structures)
+    for tag, old in before.structures.items():
+        if tag in structures and (names := {new: was for was, new in renamed(old, structures[tag]).items()}):
+            members = (replace(each, name=names.get(each.name, each.name)) for each in structures[tag].members)
+            structures[tag] = replace(structures[tag], members=tuple(members))
+    return replace(after, structures=structures)
+
+
 @dataclass(frozen=True)
 class PatchLook:
     """Some structures without and with a patch, in one configuration.
@@ -106,13 +116,7 @@ class PatchLook:
 
     @cached_property
     def _named(self) -> Layout:
-        """The layout with the patch, where members have their old names: a new name alone breaks no rule."""
-        structures = dict(self.after.structures)
-        for tag, names in self.renamed.items():
-            old = {new: before for before, new in names.items()}
-            members = (replace(each, name=old.get(each.name, each.name)) for each in structures[tag].members)
-            structures[tag] = replace(structures[tag], members=tuple(members))
-        return replace(self.after, structures=structures)
+        return with_old_names(self.before, self.after)
 
     def findings(self, quiet: bool = False) -> list[Finding]:
         """What the patch breaks, then what it takes away, and a note of each structure that it changes otherwise.

@@ -147,7 +147,7 @@ class Looks:
         lines: the lines of structures that the patch changes.
         found: what the patch breaks, and notes.
         names: the configurations.
-        layouts: without and with the patch, in each of them.
+        looks: without and with the patch, in each of them.
         structures: those that were looked at.
         why: why a structure could not be compiled.
         judged: whether the scheduler's structures were looked at.
@@ -169,7 +169,7 @@ class Looks:
         }
         self.found: list[Finding] = []
         self.names: list[str] = []
-        self.layouts: list[tuple[Layout, Layout]] = []
+        self.looks: list[PatchLook] = []
         self.structures: set[str] = set()
         self.why: dict[str, str] = {}
         self.judged = False
@@ -185,11 +185,11 @@ class Looks:
         both = self._layouts(column, rules)
         if not both or not both[1].structures:
             return None
-        self.layouts.append(both)
         name = both[1].name
         self.names += [name] * (name not in self.names)
         self.structures |= both[1].structures.keys() & rules.files.keys()
         look = PatchLook(rules, self.patch, *both, self._places)
+        self.looks.append(look)
         # A configuration is tried for one line: what is broken everywhere is known.
         is_further = column is not None and "=" in column.config
         self._add(look.findings(self._quiet), {each.rule for each in self.found} - {""} if is_further else ())
@@ -204,9 +204,9 @@ class Looks:
         """The structures that differ somewhere."""
         return {
             tag
-            for before, after in self.layouts
+            for look in self.looks
             for tag in self.structures
-            if before.structures.get(tag) != after.structures.get(tag)
+            if look.before.structures.get(tag) != look.after.structures.get(tag)
         }
 
     def plain(self, rules: Rules, packs: Rules) -> list[ChangedLine]:
@@ -216,7 +216,11 @@ class Looks:
 
     def blind(self) -> list[ChangedLine]:
         """The changed lines that no compiler saw."""
-        return [line for line in unseen(self.lines, self.layouts) if not self.passed(line)]
+        return [
+            line
+            for line in unseen(self.lines, [(each.before, each.after) for each in self.looks])
+            if not self.passed(line)
+        ]
 
     def further(self, own: Column, rules: Rules, packs: Rules) -> None:
         """Look at what was not compiled so far, with the options that it names.

@@ -15,7 +15,7 @@ from schedlib import TOOL
 from schedlib.cache import read_text, write_atomic
 from schedlib.check.check_results import JudgedBoot, skips
 from schedlib.console.judge import TestOutcome
-from schedlib.contracts.contract_rules import Rules, our_rules
+from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.cover_letter import wrapped
@@ -23,12 +23,12 @@ from schedlib.formats.premerge_document import PremergeDocument, PremergePart
 from schedlib.gate.gate_options import GATES as OUR_GATES
 from schedlib.gate.gate_options import GateOptions
 from schedlib.git import try_git
-from schedlib.layout.patch_findings import broken_rules
+from schedlib.layout.patch_findings import broken_rules, with_old_names
 from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_rule, presence_of
 from schedlib.premerge import record
 from schedlib.premerge.parts import Booted, blame, compared, said_by
 from schedlib.premerge.premerge_options import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, EvidenceOptions, require_premerge
-from schedlib.progress import printable
+from schedlib.progress import counted, printable
 from schedlib.tree.debian import sha256_of
 from schedlib.tree.source import Presence
 from schedlib.verdict import Verdict, worst
@@ -48,7 +48,6 @@ Section = tuple[Verdict | None, list[str]]
 def _evidence(directory: Path) -> tuple[Verdict, str, tuple[str, ...]]:
     """The verdict on the data, by the rules of this schedline, not of the sender's; the text, and its patch ids."""
     require_premerge(directory)
-    rules = our_rules()
     file = directory / SERIES
     series = (
         document.read(file, PremergeDocument, "make it again: schedline premerge") if os.path.lexists(file) else None
@@ -60,7 +59,7 @@ def _evidence(directory: Path) -> tuple[Verdict, str, tuple[str, ...]]:
             head += [*wrapped(f"patch-id: {patch.patch_id}"), *wrapped(f"    {patch.subject}", 6)]
         again = [printable(f"schedline premerge --kdir LINUX --base {series.base[:16]} --mbox SERIES")]
     sections = [
-        _layout(directory, rules),
+        _layout(directory),
         _kunit(directory),
         _emulated(directory),
         _mutants(series.parts if series else ()),
@@ -77,31 +76,41 @@ def _evidence(directory: Path) -> tuple[Verdict, str, tuple[str, ...]]:
     return verdict, "".join(f"{line.rstrip()}\n" for line in out), ids
 
 
-def _layout(directory: Path, rules: Rules) -> Section:
-    """The outcomes of the rules on each architecture, as letters."""
-    columns = record.read_layouts(directory)
-    if columns is None:
+def _layout(directory: Path) -> Section:
+    """The outcomes of the rules on each architecture, as letters, and what the series breaks there and in packs."""
+    found = record.read_layouts(directory)
+    if found is None:
         return None, ["layout: not looked at"]
-    changes = rules.changes()
-    counts = {change: sum(rule.change == change for rule in rules.rules) for change in changes}
+    ours, packs = record.judged_rules()
+    changes = ours.changes()
+    counts = {change: sum(rule.change == change for rule in ours.rules) for change in changes}
     widths = {change: max(len(change), count) + 1 for change, count in counts.items()}
     table = [f"{'':9}line  " + "".join(change.ljust(widths[change]) for change in changes).rstrip()]
-    broken: dict[str, list[str]] = {}
-    judged = 0
-    for name, pair in columns.items():
+    broken: dict[tuple[str, str], list[str]] = {}
+    more = 0
+    for name, pair in found.columns.items():
+        is_own = "+" not in name
         if pair is None:
-            table.append(f"{name:9}cannot be had here")
+            table += [f"{name:9}cannot be had here"] * is_own
             continue
-        judged += 1
         before, after = (each.layout(name) for each in pair)
-        for result in broken_rules(rules, before, after):
-            broken.setdefault(result.rule, []).append(name)
-        cells = "".join(_letters(rules, change, before, after).ljust(widths[change]) for change in changes)
-        table.append(f"{name:9}{after.line:<6}{cells}".rstrip())
+        for rules in (ours, packs):
+            for result in broken_rules(rules, before, with_old_names(before, after)):
+                broken.setdefault((result.rule, rules.rule(result.rule).reason), []).append(name)
+        more += not is_own
+        if is_own:
+            cells = "".join(_letters(ours, change, before, after).ljust(widths[change]) for change in changes)
+            table.append(f"{name:9}{after.line:<6}{cells}".rstrip())
+    judged = any(pair for name, pair in found.columns.items() if "+" not in name)
     verdict = Verdict.FAIL if broken else Verdict.PASS if judged else Verdict.INCONCLUSIVE
+    # Of what only the sources show, the sender's verdict can make it worse, never better.
+    verdict = worst([verdict, found.seen])
     lines = [f"layout, the rules of each change on the head (P, F, - n/a): {verdict.name}", *table]
-    for name, where in broken.items():
-        lines += wrapped(f"broken by the series: {name} ({', '.join(where)}): {rules.rule(name).reason}")
+    lines += [f"{counted(more, 'further configuration')}, of packs or of options in the series"] if more else []
+    for (name, reason), where in broken.items():
+        lines += wrapped(f"broken by the series: {name} ({', '.join(where)}): {reason}")
+    for text in found.said:
+        lines += wrapped(f"as the sender saw it: {' '.join(text.split())}")
     return verdict, lines
 
 

@@ -90,7 +90,7 @@ def layout(
     base, head = (compose(at(tree, commit), expect=expected).commit for commit in (series.base, series.head))
     lines: list[str] = []
     tests: list[tuple[str, Verdict | None, str]] = []
-    kept: dict[str, tuple[Layout, Layout] | None] = {}
+    lacking: list[str] = []
     texts = changed_texts(tree, base, head)
     looks = Looks(series.diff, partial(compiled_layouts, tree, Steps(base, head)), texts)
 
@@ -100,14 +100,14 @@ def layout(
         tests.append((name, Verdict.FAIL if bad else Verdict.PASS, "\n".join(map(str, found))))
 
     def skipped(name: str) -> None:
-        lacking = "this tree does not support the configuration"
-        tests.append((name, None, lacking))
-        lines.append(f"{name}: skipped: {lacking}")
+        lacking.append(name)
+        why = "this tree does not support the configuration"
+        tests.append((name, None, why))
+        lines.append(f"{name}: skipped: {why}")
 
     for column in columns_for(archs, ()):
         known = len(looks.found)
         look = looks.at(column, rules)
-        kept[column.name] = (look.before, look.after) if look else None
         if look is None:
             skipped(column.name)
             continue
@@ -115,7 +115,6 @@ def layout(
             old, new = (kind.size if (kind := each.types.get(tag)) else None for each in (look.before, look.after))
             lines += [f"{column.name}: struct {tag} {old} -> {new} bytes"] if old != new else []
         judged(column.name, looks.found[known:])
-    write_layouts(out, kept)
     is_judged = any(verdict is not None for _, verdict, _ in tests)
     for column in pack_columns(archs, ()):
         known = len(looks.found)
@@ -131,17 +130,22 @@ def layout(
     if blind or any(each.error for each in told):
         seen = Verdict.FAIL if any(each.error for each in told) else Verdict.INCONCLUSIVE
         tests.append(("changed lines", seen, "\n".join(map(str, told))))
-    if not is_judged:
-        return Part("layout", Verdict.INCONCLUSIVE, "no configuration could be compiled", tuple(lines), tuple(tests))
     findings = (*looks.found, *missed)
     errors = sum(len(each.rules) for each in findings if each.error)
+    is_broken = any(each.error for each in findings)
+    verdict = Verdict.FAIL if is_broken else Verdict.INCONCLUSIVE if blind or not is_judged else Verdict.PASS
+    kept: dict[str, tuple[Layout, Layout] | None] = {
+        each.after.name: (each.before, each.after) for each in looks.looks if each.rules.rules
+    }
+    write_layouts(out, kept | dict.fromkeys(lacking), verdict, [str(each).split("\n")[0] for each in missed])
+    if not is_judged:
+        return Part("layout", Verdict.INCONCLUSIVE, "no configuration could be compiled", tuple(lines), tuple(tests))
     columns = sum(verdict is not None for _, verdict, _ in tests)
     room = sum(bool(each.rule) and not each.error for each in findings)
     summary = f"{columns} configurations: {errors} rules broken, {room} lines with less room"
     summary += (
         f"; {len(blind)} of {len(looks.lines)} changed lines inside of structures were not compiled" if blind else ""
     )
-    verdict = Verdict.FAIL if errors else Verdict.INCONCLUSIVE if blind else Verdict.PASS
     return Part("layout", verdict, summary, tuple(lines), tuple(tests), findings)
 
 

@@ -18,7 +18,7 @@ from schedlib.check.check_results import JudgedBoot
 from schedlib.console.expected import expected_tests
 from schedlib.console.judge import judge
 from schedlib.console.known_races import explained
-from schedlib.contracts.contract_rules import our_rules
+from schedlib.contracts.contract_rules import Rules, our_rules, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document, Refused
@@ -26,6 +26,7 @@ from schedlib.formats.strict import Positive, Strict, Word
 from schedlib.guest.boot import LOG_LIMIT, Ending, GuestRun
 from schedlib.layout.members import Structure
 from schedlib.layout.rule_judge import Layout
+from schedlib.names import pack_names
 from schedlib.premerge.premerge_options import GATES, GUESTS, LAYOUTS, RUNS
 from schedlib.verdict import Verdict, worst
 
@@ -51,9 +52,18 @@ class KeptLayout(Strict, frozen=True):
         return Layout(name, self.line, "", holds, frozenset(), self.structures)
 
 
+def judged_rules() -> tuple[Rules, Rules]:
+    """What layouts are judged by again: the rules of the changes, and those of packs."""
+    return our_rules(), pack_rules(pack_names())
+
+
+def _conditions() -> frozenset[str]:
+    return frozenset(condition for rules in judged_rules() for condition in rules.conditions())
+
+
 def kept_layout(layout: Layout) -> KeptLayout:
     """What is kept of a layout."""
-    holds = {condition: condition in layout.holds for condition in our_rules().conditions()}
+    holds = {condition: condition in layout.holds for condition in sorted(_conditions())}
     return KeptLayout(layout.line, holds, dict(layout.structures))
 
 
@@ -89,31 +99,41 @@ class GuestsDocument(Document, frozen=True, kw_only=True):
 
 
 class OffsetsDocument(Document, frozen=True, kw_only=True):
-    """The layouts of base and head, by column; null for a column that the tree cannot have."""
+    """The layouts of base and head.
+
+    Attributes:
+        columns: null for a column that the tree cannot have.
+        seen: the verdict of the premerge, which has the sources, too.
+        said: what only these show: lines that no compiler saw, members that are gone.
+    """
 
     only_lines = True
 
-    schema: Literal["offsets-4"]
+    schema: Literal["offsets-5"]
     columns: dict[str, tuple[KeptLayout, KeptLayout] | None]
+    seen: Verdict
+    said: tuple[str, ...]
 
 
-def write_layouts(out: Path, pairs: Mapping[str, tuple[Layout, Layout] | None]) -> None:
-    """Keep the layouts of each column; None for a column that this tree cannot have."""
+def write_layouts(
+    out: Path, pairs: Mapping[str, tuple[Layout, Layout] | None], seen: Verdict, said: Sequence[str] = ()
+) -> None:
+    """Keep the layouts of each column; None for a column that this tree cannot have. See OffsetsDocument."""
     columns = {name: pair and (kept_layout(pair[0]), kept_layout(pair[1])) for name, pair in pairs.items()}
-    document.write(out / LAYOUTS, OffsetsDocument(schema="offsets-4", columns=columns))
+    document.write(out / LAYOUTS, OffsetsDocument(schema="offsets-5", columns=columns, seen=seen, said=tuple(said)))
 
 
-def read_layouts(out: Path) -> dict[str, tuple[KeptLayout, KeptLayout] | None] | None:
-    """The layouts of each column; None if the layout part did not run. Raises SchedlineError: the file is damaged."""
+def read_layouts(out: Path) -> OffsetsDocument | None:
+    """The layouts; None if the layout part did not run. Raises SchedlineError: the file is damaged."""
     if not os.path.lexists(out / LAYOUTS):
         return None
-    columns = document.read(out / LAYOUTS, OffsetsDocument, _AGAIN).columns
-    for name, pair in columns.items():
+    found = document.read(out / LAYOUTS, OffsetsDocument, _AGAIN)
+    for name, pair in found.columns.items():
         for kept in pair or ():
-            if other := set(kept.holds) ^ set(our_rules().conditions()):
+            if other := set(kept.holds) ^ _conditions():
                 why = f"holds for {name} knows the conditions of other contracts: {', '.join(sorted(other))}"
                 raise Refused(out / LAYOUTS, OffsetsDocument, why, _AGAIN)
-    return columns
+    return found
 
 
 def write_guests(place: Path, plan: CheckPlan, boots: Sequence[JudgedBoot]) -> None:

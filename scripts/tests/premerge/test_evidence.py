@@ -21,6 +21,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.premerge import premerge_options, premerge_verb, record
 from schedlib.premerge.evidence import BEGIN, END, block_in
+from schedlib.verdict import Verdict
 
 pytestmark = pytest.mark.tools
 
@@ -66,7 +67,7 @@ def out(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / "out"
     place.mkdir()
     series(place)
-    record.write_layouts(place, {"x86_64": (toys.toy(), toys.toy()), "arm": None})
+    record.write_layouts(place, {"x86_64": (toys.toy(), toys.toy()), "arm": None}, Verdict.PASS)
     guests(place / "base", "pass.log")
     guests(place / "head", "pass.log")
     return place
@@ -96,7 +97,7 @@ def test_a_good_series(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_broken_rules_fail(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record.write_layouts(out, {"x86_64": (toys.toy(), toys.toy("OLD_RD"))})
+    record.write_layouts(out, {"x86_64": (toys.toy(), toys.toy("OLD_RD"))}, Verdict.PASS)
     text = made(out, capsys, 1)
     assert "layout, the rules of each change on the head (P, F, - n/a): FAIL" in text
     assert "broken by the series: rd-lines.R1 (x86_64): " in text
@@ -105,12 +106,20 @@ def test_broken_rules_fail(out: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_member_that_no_rule_names_is_judged_as_the_premerge_judged_it(
     out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record.write_layouts(out, {"x86_64": (toys.toy(), toys.toy("RD_STRANGER"))})
+    record.write_layouts(out, {"x86_64": (toys.toy(), toys.toy("RD_STRANGER"))}, Verdict.PASS)
     assert "broken by the series: rd-lines.R2 (x86_64): " in made(out, capsys, 1)
 
 
+def test_what_only_the_sources_show_makes_it_worse_never_better(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    same, broken = (toys.toy(), toys.toy()), (toys.toy(), toys.toy("OLD_RD"))
+    record.write_layouts(out, {"x86_64": same}, Verdict.INCONCLUSIVE, ["sched.h:3: not compiled"])
+    assert "as the sender saw it: sched.h:3: not compiled" in made(out, capsys, 3)
+    record.write_layouts(out, {"x86_64": broken}, Verdict.PASS)
+    made(out, capsys, 1)
+
+
 def test_a_change_that_the_base_lacks_is_not_expected(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record.write_layouts(out, {"x86_64": (toys.toy("OLD_RD"), toys.toy("OLD_RD"))})
+    record.write_layouts(out, {"x86_64": (toys.toy("OLD_RD"), toys.toy("OLD_RD"))}, Verdict.PASS)
     assert "-------" in made(out, capsys, 0)
 
 
@@ -238,12 +247,12 @@ def test_a_mail_with_another_patch(out: Path, capsys: pytest.CaptureFixture[str]
         "[]",
         '{"schema": "other"}',
         '{"schema": "guests-1", "guests": [{}]}',
-        '{"schema": "offsets-4", "columns": {"x": [1, 2]}}',
+        '{"schema": "offsets-5", "columns": {"x": [1, 2]}}',
     ],
 )
 def test_damage(out: Path, name: str, content: str) -> None:
     (out / name).write_text(content)
-    with pytest.raises(SchedlineError, match=f"{name} is no (offsets-4|guests-1): "):
+    with pytest.raises(SchedlineError, match=f"{name} is no (offsets-5|guests-1): "):
         main(["premerge", "evidence", str(out)])
 
 
