@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from schedlib import doctor
@@ -28,10 +28,10 @@ from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
 from schedlib.layout.columns import ensure_tools, pack_columns
 from schedlib.layout.compile import Column
+from schedlib.layout.kernel_text import declaration_in, declaring_file, text_of_commit
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.patch_findings import broken_rules
 from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, complained, share_line
-from schedlib.layout.struct_job import declaration_in, declaring_file
 from schedlib.options import TreeOptions
 from schedlib.process import run
 from schedlib.progress import say
@@ -144,7 +144,7 @@ def read_incidents(directory: Path = INCIDENTS) -> tuple[Incident, ...]:
 
 def judge(bench: Bench, incident: Incident) -> Judged:
     """What the contract that is derived from the layout before says, and what today's contract says."""
-    file = incident.file or declaring_file(bench.tree, bench.stock, incident.struct)
+    file = incident.file or declaring_file(text_of_commit(bench.tree, bench.stock), incident.struct)
     bad, fix = (bench.patched(incident.name, diff) for diff in (incident.bad, incident.fix))
     rules = derived_rules(bench, incident, file, bad if incident.kind == "latent" else fix)
     layouts = bench.layout(bad, rules), bench.layout(fix, rules)
@@ -171,8 +171,9 @@ def judge(bench: Bench, incident: Incident) -> Judged:
 def derived_rules(bench: Bench, incident: Incident, file: str, before: str) -> Rules:
     """The contract that the layout before gives."""
     layout = bench.layout(before, Rules((), (), files={incident.struct: file}))
-    text = bench.tree.read(file, before) or ""
-    declared = declaration_in(incident.struct, file, text, [layout], bench.tree, bench.stock)
+    # Only the file differs from the stock kernel, and what is found in that is kept.
+    text = replace(text_of_commit(bench.tree, bench.stock), read=lambda name: bench.tree.read(name, before))
+    declared = declaration_in(text, incident.struct, file, [layout])
     known = [DocumentedAccess(each.members, CLASSES[each.reads, each.writes], each.who) for each in incident.access]
     with scratch(bench.cache) as place:
         write_atomic(place / f"{incident.struct}.toml", first_contract(declared, known=known))

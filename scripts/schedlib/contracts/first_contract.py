@@ -38,8 +38,6 @@ class Declaration:
         shares: whether some members have a line in common with others, on `kernels`.
         lines: the number of the line on which each member begins, on the first of `kernels`.
         on_one_line: whether some members lie on one line, on all of `kernels`.
-        in_a_row: whether no other member lies between some members, on all of `kernels`.
-        may_begin_anywhere: whether an object may begin in the middle of a line, because its size is not whole lines.
     """
 
     struct: str
@@ -54,8 +52,6 @@ class Declaration:
     kernels: str = ""
     lines: Mapping[str, int] = field(default_factory=dict)
     on_one_line: Callable[[Sequence[str]], bool] = lambda _: False
-    in_a_row: Callable[[Sequence[str]], bool] = lambda _: False
-    may_begin_anywhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,15 +139,11 @@ def first_contract(
     declared: Declaration,
     profile: Profile | None = None,
     known: Sequence[DocumentedAccess] = (),
-    *,
-    strict: bool = False,
 ) -> str:
     """A contract in TOML. Every promise and group has its origin; what nothing is known of is listed at the end.
 
     Args:
         known: what else is said of members that no marker of the kernel has. Those on one line have to stay on one.
-        strict: of these, also keep together what has nothing in between where an object may begin anywhere on a line,
-            and let no new member onto the line of a structure that is nothing but what all write.
     """
     prefix = declared.struct.replace("_", "-").lower()
     groups = [*_marked(declared)]
@@ -186,7 +178,6 @@ def first_contract(
             rows.append(_table("[group.promise]", id=name, keep="unbroken", forced=True))
         elif together:
             rows.append(_table("[group.promise]", id=name, keep="on one line"))
-            rows += [_table("[group.promise]", id=name, keep=keep) for keep in _stricter(group, declared) if strict]
     rows += exceptions
     for member, attribute in aligned_members(declared).items():
         aligned = rule(f"{member} begins a line of its own accord", f"{declared.file}: {attribute}")
@@ -229,15 +220,6 @@ def _known(declared: Declaration, known: Sequence[DocumentedAccess], held: Colle
         members = tuple(name for name in each.members if declared.has(name) and name.split(".")[0] not in held)
         if members:
             yield _Group(f"{_KNOWN}{number}", each.class_, members, each.origin)
-
-
-def _stricter(group: _Group, declared: Declaration) -> Iterator[str]:
-    """What else is kept of members that are used together and lie on one line."""
-    members = {name for name in declared.names if not MARKER.fullmatch(name)}
-    if group.class_ is AccessClass.SHARED and members == set(group.members):
-        yield "closed"
-    if declared.may_begin_anywhere and declared.in_a_row(group.members):
-        yield "unbroken"
 
 
 def _documented(declared: Declaration, held: Collection[str]) -> Iterator[_Group]:

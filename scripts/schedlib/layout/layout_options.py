@@ -343,6 +343,7 @@ class InitOptions:
     profile: Path | None = option(
         "--profile FILE", "a result of schedline c2c, or its directory: take classes from it, too", existing_path
     )
+    build: Path | None = option("--build DIR", "where make O=DIR built your tree (default: in it)", existing_path)
     tree: TreeOptions = field(default_factory=TreeOptions)
     changes: ChangeOptions = field(default_factory=ChangeOptions)
     columns: ColumnOptions = field(default_factory=ColumnOptions)

@@ -10,19 +10,22 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from os.path import normpath
 from pathlib import Path
+from typing import ClassVar
 
 from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.git import git, try_git
 from schedlib.kernel.kconfig import parse_config
-from schedlib.layout.layout_options import ColumnOptions, LayoutOptions
+from schedlib.layout.compile import Column
+from schedlib.layout.kernel_text import KernelText, text_of_directory
+from schedlib.layout.layout_options import ColumnOptions, InitOptions, LayoutOptions
 from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, units_for
 from schedlib.layout.patch_coverage import Texts
 from schedlib.layout.rule_judge import Layout
@@ -45,7 +48,7 @@ Sources = Mapping[str, tuple[bytes | None, bytes | None]]
 """Files without and with a patch; None if there is none."""
 
 
-def chosen_build(options: LayoutOptions) -> OwnBuild | None:
+def chosen_build(options: LayoutOptions | InitOptions) -> OwnBuild | None:
     """The build that the options name, or the one in the tree; None if there is none, or a configuration is named.
 
     Raises:
@@ -173,6 +176,14 @@ class Versions:
     sources: Sources
     places: tuple[tuple[Path, Path], tuple[Path, Path]]
 
+    columns: ClassVar[Sequence[Column | None]] = (None,)
+    pack_columns: ClassVar[Sequence[Column | None]] = (None,)
+
+    @property
+    def text(self) -> KernelText:
+        """The files of the tree as they lie there."""
+        return text_of_directory(self.own.tree)
+
     @cached_property
     def texts(self) -> Texts:
         """The headers and sources that differ."""
@@ -182,13 +193,16 @@ class Versions:
             if name.endswith((".h", ".c"))
         }
 
-    def layouts(self, rules: Rules, why: dict[str, str], *, every: bool = False) -> tuple[Layout, Layout] | None:
+    def layouts(
+        self, column: Column | None, rules: Rules, why: dict[str, str], *, every: bool = False
+    ) -> tuple[Layout, Layout] | None:
         """The structures of rules that the patch may change, without and with it; None if there are none.
 
         Args:
             why: gets the structures that could not be compiled, and the reason.
             every: the others, too.
         """
+        del column  # its owner has one
         files = {tag: file for tag, file in rules.files.items() if self._is_there(file)}
         units = []
         for unit in units_for(rules, files):

@@ -5,44 +5,30 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 
-from schedlib.cache import cache_dir
 from schedlib.contracts.contract_rules import Rules, our_rules, pack_rules
 from schedlib.errors import DoesNotBuild
-from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.compile import Column
+from schedlib.layout.kernel_versions import PATIENCE, TIGHTEST, CommitVersions, opened
 from schedlib.layout.layout_options import LayoutOptions
-from schedlib.layout.own_build import OURS, OwnBuild, chosen_build, patched
-from schedlib.layout.pack_units import pack_layouts
-from schedlib.layout.patch_check import Steps, render, steps
+from schedlib.layout.own_build import OURS, OwnBuild, Versions, chosen_build
+from schedlib.layout.patch_check import render
 from schedlib.layout.patch_coverage import (
     ChangedLine,
-    Texts,
     changed_lines,
-    changed_texts,
     not_compiled,
     options_of,
     unseen,
 )
 from schedlib.layout.patch_findings import Finding, PatchLook, lost_members, redefined
-from schedlib.layout.patch_text import git_revisions
-from schedlib.layout.rule_judge import Layout, few
+from schedlib.layout.rule_judge import few
 from schedlib.names import pack_names
 from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import counted, only_on_a_terminal, say, step
-from schedlib.tree.compose import with_tests
-from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
 
-TIGHTEST = "numa+proxy"
-"""The configuration that leaves the least room on the first line of struct rq."""
-
 _PACKS = "packs"
-
-_PATIENCE = 1.0
-"""Seconds of silence: a hook that takes longer prints what it does."""
 
 
 def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
@@ -62,10 +48,18 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
     if own is None and not is_hook and not sys.stderr.isatty():
         where = options.tree.kdir or options.tree.series or DEFAULT_SERIES
         say(f"compiling {where} in schedline's own configurations, which takes a minute the first time")
-    with only_on_a_terminal():
-        looks, found = (
-            _in_own_build(own, options, patch, rules, packs) if own else _in_ours(options, patch, rules, packs)
-        )
+    with only_on_a_terminal(), opened(options, patch) as versions:
+        looks = Looks(patch, versions, options.quiet)
+        where = f", as in {own.build}" if own else ""
+        with step(f"compiling without and with the patch{where}", after=PATIENCE):
+            for column in versions.columns:
+                looks.at(column, rules)
+            # What the patch does not reach in its owner's build stays as it is.
+            looks.judged = bool(looks.names or own)
+            for column in versions.pack_columns:
+                looks.at(column, packs)
+            looks.further(versions.pack_columns[0], rules, packs)
+        found = [*looks.found, *looks.not_looked_at(rules, packs)]
     if text := render((*rules.rules, *packs.rules), found, form):
         print(text)
     errors = sum(each.error for each in found)
@@ -90,48 +84,6 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
     return Verdict.INCONCLUSIVE if looks.blind() else Verdict.PASS
 
 
-def _in_ours(options: LayoutOptions, patch: bytes, rules: Rules, packs: Rules) -> tuple[Looks, list[Finding]]:
-    """Look at a patch in configurations of our own."""
-    columns = columns_for(options.columns.arch, options.columns.config or (TIGHTEST,))
-    ensure_tools(columns)
-    with step(f"reading {options.tree.kdir or options.tree.series or DEFAULT_SERIES}", after=_PATIENCE):
-        tree, composition = composed_tree(options.tree, options.changes)
-        both = steps(tree, composition, patch)
-        both = Steps(with_tests(tree, both.before), with_tests(tree, both.after))
-    looks = Looks(
-        patch, partial(compiled_layouts, tree, both), changed_texts(tree, both.before, both.after), options.quiet
-    )
-    for column in columns:
-        looks.at(column, rules)
-    looks.judged = bool(looks.names)
-    own = pack_columns(options.columns.arch, options.columns.config)
-    for column in own:
-        looks.at(column, packs)
-    looks.further(own[0], rules, packs)
-    return looks, [*looks.found, *looks.not_looked_at(rules, packs)]
-
-
-def _in_own_build(
-    own: OwnBuild, options: LayoutOptions, patch: bytes, rules: Rules, packs: Rules
-) -> tuple[Looks, list[Finding]]:
-    """Look at a patch as the tree's owner builds it."""
-    with patched(own, patch, git_revisions(options.commit, options.between)) as versions:
-        looks = Looks(patch, lambda _, asked: versions.layouts(asked, looks.why), versions.texts, options.quiet)
-        looks.judged = True  # what the patch does not reach stays as it is
-        looks.passed = partial(_is_configured, own)
-        looks.helped = own.knows
-        with step(f"compiling without and with the patch, as in {own.build}", after=_PATIENCE):
-            looks.at(None, rules)
-            looks.at(None, packs)
-            looks.without_contract(None, looks.plain(rules, packs))
-    return looks, [*looks.found, *looks.not_looked_at(rules, packs)]
-
-
-def compiled_layouts(tree: Tree, both: Steps, column: Column | None, rules: Rules) -> tuple[Layout, Layout] | None:
-    """The structures of rules in two commits, in a configuration of our own; None if there is no such one."""
-    return pack_layouts(cache_dir(), tree, (both.before, both.after), column, rules) if column else None
-
-
 def _is_configured(own: OwnBuild, line: ChangedLine) -> bool:
     """Whether a line that declares nothing is compiled, as far as its #ifs name options."""
     asked = (option.partition("=") for option in options_of(line))
@@ -151,19 +103,16 @@ class Looks:
         structures: those that were looked at.
         why: why a structure could not be compiled.
         judged: whether the scheduler's structures were looked at.
-        passed: whether a line is compiled although no compiler says so.
-        helped: whether other configurations may have an option.
     """
 
     def __init__(
         self,
         patch: bytes,
-        layouts: Callable[[Column | None, Rules], tuple[Layout, Layout] | None],
-        texts: Texts,
+        versions: Versions | CommitVersions,
         quiet: bool = False,
     ) -> None:
-        self.patch, self._layouts, self._texts, self._quiet = patch, layouts, texts, quiet
-        self.lines = changed_lines(texts)
+        self.patch, self._versions, self._quiet = patch, versions, quiet
+        self.lines = changed_lines(versions.texts)
         self._places: Mapping[str, tuple[str, int]] = {
             line.place.tag: (line.file, line.number) for line in reversed(self.lines) if not line.removed
         }
@@ -173,8 +122,6 @@ class Looks:
         self.structures: set[str] = set()
         self.why: dict[str, str] = {}
         self.judged = False
-        self.passed: Callable[[ChangedLine], bool] = lambda _: False
-        self.helped: Callable[[str], bool] | None = None
 
     def at(self, column: Column | None, rules: Rules) -> PatchLook | None:
         """Look at the structures of rules in one configuration; None if there are none.
@@ -182,7 +129,7 @@ class Looks:
         Args:
             column: None: the one that its owner has built.
         """
-        both = self._layouts(column, rules)
+        both = self._versions.layouts(column, rules, self.why)
         if not both or not both[1].structures:
             return None
         name = both[1].name
@@ -219,17 +166,24 @@ class Looks:
         return [
             line
             for line in unseen(self.lines, [(each.before, each.after) for each in self.looks])
-            if not self.passed(line)
+            if not self._passed(line)
         ]
 
-    def further(self, own: Column, rules: Rules, packs: Rules) -> None:
-        """Look at what was not compiled so far, with the options that it names.
+    def _passed(self, line: ChangedLine) -> bool:
+        """Whether a line is compiled although no compiler says so."""
+        own = self._versions.own
+        return own is not None and _is_configured(own, line)
+
+    def further(self, own: Column | None, rules: Rules, packs: Rules) -> None:
+        """Look at what was not compiled so far, with the options that it names; an owner's build has no others.
 
         Args:
             own: the configuration of packs, for structures without a contract.
         """
         plain = self.plain(rules, packs)
         self.without_contract(own, plain)
+        if own is None:
+            return
         for wanted in dict.fromkeys(options_of(line) for line in self.blind()):
             blind = [line for line in self.blind() if options_of(line) == wanted]
             for base, held in ((TIGHTEST, rules), (_PACKS, packs)):
@@ -252,12 +206,13 @@ class Looks:
 
     def not_looked_at(self, rules: Rules, packs: Rules) -> list[Finding]:
         """What no compiler saw, and members of contracts that the sources have lost."""
-        old, new = ({file: both[side] or None for file, both in self._texts.items()} for side in (0, 1))
+        old, new = ({file: both[side] or None for file, both in self._versions.texts.items()} for side in (0, 1))
         lost = [each for held in (rules, packs) for each in lost_members(held, old.get, new.get, self.found)]
         return [*not_compiled(self.blind(), self.names, self.why, self._hint), *lost, *redefined(self.patch)]
 
     def _hint(self, options: Sequence[str]) -> str:
         """What may compile lines that need some options; empty if nothing does."""
         names = [option.partition("=")[0] for option in options]
-        is_helped = self.helped is not None and names and all(map(self.helped, names))
+        own = self._versions.own
+        is_helped = own is not None and names and all(map(own.knows, names))
         return f": {OURS} looks in schedline's own configurations" if is_helped else ""

@@ -6,7 +6,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from schedlib import doctor
@@ -29,10 +28,9 @@ from schedlib.guest.command_line import accelerator
 from schedlib.kernel.build import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose
 from schedlib.layout.columns import columns_for, pack_columns
-from schedlib.layout.patch_check import Steps
-from schedlib.layout.patch_coverage import changed_texts
+from schedlib.layout.kernel_versions import CommitVersions, Steps
 from schedlib.layout.patch_findings import Finding
-from schedlib.layout.patch_job import Looks, compiled_layouts
+from schedlib.layout.patch_job import Looks
 from schedlib.layout.patch_text import touches_layout
 from schedlib.layout.rule_judge import Layout
 from schedlib.names import pack_names
@@ -91,8 +89,8 @@ def layout(
     lines: list[str] = []
     tests: list[tuple[str, Verdict | None, str]] = []
     lacking: list[str] = []
-    texts = changed_texts(tree, base, head)
-    looks = Looks(series.diff, partial(compiled_layouts, tree, Steps(base, head)), texts)
+    versions = CommitVersions(tree, Steps(base, head), columns_for(archs, ()), pack_columns(archs, ()))
+    looks = Looks(series.diff, versions)
 
     def judged(name: str, found: Sequence[Finding]) -> None:
         lines.extend(f"{name}: {each}" for each in found)
@@ -105,7 +103,7 @@ def layout(
         tests.append((name, None, why))
         lines.append(f"{name}: skipped: {why}")
 
-    for column in columns_for(archs, ()):
+    for column in versions.columns:
         known = len(looks.found)
         look = looks.at(column, rules)
         if look is None:
@@ -116,14 +114,14 @@ def layout(
             lines += [f"{column.name}: struct {tag} {old} -> {new} bytes"] if old != new else []
         judged(column.name, looks.found[known:])
     is_judged = any(verdict is not None for _, verdict, _ in tests)
-    for column in pack_columns(archs, ()):
+    for column in versions.pack_columns:
         known = len(looks.found)
         if looks.at(column, packs):
             judged(column.name, looks.found[known:])
         else:
             skipped(column.name)
     known = len(looks.found)
-    looks.further(pack_columns(archs, ())[0], rules, packs)
+    looks.further(versions.pack_columns[0], rules, packs)
     blind, missed = looks.blind(), looks.not_looked_at(rules, packs)
     told = [*looks.found[known:], *missed]
     lines += map(str, told)

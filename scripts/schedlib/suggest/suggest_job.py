@@ -28,9 +28,9 @@ from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
 from schedlib.git import git
 from schedlib.kernel.topology import shape_of
+from schedlib.layout.kernel_text import declaring_file, text_of_commit
 from schedlib.layout.members import read_members
 from schedlib.layout.rule_judge import RuleOutcome, judge_clause, presence_of
-from schedlib.layout.struct_job import declaring_file
 from schedlib.layout.vmlinux import layout_of_built
 from schedlib.names import pack_names
 from schedlib.paths import CONFIGS
@@ -219,7 +219,7 @@ def _case(options: SuggestOptions, place: Path, out: Path) -> _Case:
     commit = planned.composition.commit
     _refuse_other(traces[0], commit)
     subject = built(cache, planned, place / "kernel")
-    file = options.file or declaring_file(tree, commit, tag)
+    file = options.file or declaring_file(text_of_commit(tree, commit), tag)
     body = body_of(tree.read(file, commit) or "", tag, file)
     if planned.target.arch not in ("x86_64", "arm64"):
         raise SchedlineError("only 64-bit kernels are searched", "make the trace on qemu-x86_64")

@@ -14,8 +14,8 @@ from conftest import SCHED_H, git
 from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ClauseKind
+from schedlib.layout.kernel_versions import steps
 from schedlib.layout.members import Member, Structure, Type
-from schedlib.layout.patch_check import steps
 from schedlib.layout.patch_findings import Finding, PatchLook, redefined
 from schedlib.layout.patch_text import added_lines, require_diff, touches_layout, why_untouched
 from schedlib.layout.rule_judge import Layout

@@ -317,3 +317,16 @@ def test_the_lines_of_a_structure_are_drawn_without_and_with_a_patch(built: Buil
     assert "fresh" in after and "fresh" not in before
     with pytest.raises(SchedlineError, match="declares no struct toys"):
         main.main([*words[:-1], "toys"])
+
+
+def test_a_first_contract_is_of_the_build(built: Built) -> None:
+    header = built.tree / "drivers/toy/toy.h"
+    header.write_text(header.read_text().replace("written ____", "more[8];\n\tu64 written ____"))
+    out = built.tree.parent / "toy.toml"
+    words = ["layout", "contract", "init", "toy", "--kdir", str(built.tree), *built.words, "-o", str(out)]
+    assert main.main(words) == 0
+    said = out.read_text()
+    assert 'file = "drivers/toy/toy.h"' in said and "more" in said
+    assert 'keep = "starts a line"' in said and "written" in said
+    with pytest.raises(SchedlineError, match="declares no struct toys"):
+        main.main([*words[:3], "toys", *words[4:]])

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A kernel without and with a patch, in its owner's build or in configurations of our own, for all that look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+from schedlib.cache import cache_dir
+from schedlib.contracts.contract_rules import Rules
+from schedlib.errors import SchedlineError
+from schedlib.git import git, try_git
+from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
+from schedlib.layout.compile import Column
+from schedlib.layout.kernel_text import KernelText, text_of_commit
+from schedlib.layout.layout_options import InitOptions, LayoutOptions
+from schedlib.layout.own_build import Versions, chosen_build, patched
+from schedlib.layout.pack_units import pack_layouts
+from schedlib.layout.patch_coverage import Texts, changed_texts
+from schedlib.layout.patch_text import git_revisions
+from schedlib.layout.rule_judge import Layout
+from schedlib.options import DEFAULT_SERIES
+from schedlib.progress import step
+from schedlib.tree.changes import drift_of, hunks
+from schedlib.tree.compose import Composition, with_tests
+from schedlib.tree.kernel_tree import Tree, apply_diff
+
+_HISTORY = 100
+"""The number of last commits that are searched for a patch that the tree already has."""
+
+TIGHTEST = "numa+proxy"
+"""The configuration that leaves the least room on the first line of struct rq."""
+
+PATIENCE = 1.0
+"""Seconds of silence: a hook that takes longer prints what it does."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The commits without and with a patch."""
+
+    before: str
+    after: str
+
+
+def steps(tree: Tree, composition: Composition, patch: bytes) -> Steps:
+    """The commits of a composed tree without and with the patch.
+
+    If the tree has the patch already, the commit without it is made or found. Without applied changes this includes a
+    patch that is among the tree's last commits.
+
+    Raises:
+        SchedlineError: the patch neither applies nor is in the tree.
+    """
+    message = "patch on standard input\n"
+    is_plain = composition.commit == composition.tests
+    # The tests add lines to a Makefile. A patch that does so, too, applies only to the tree without the tests.
+    for base in (composition.commit, tree.base) if is_plain else (composition.commit,):
+        if after := apply_diff(tree, base, patch, message):
+            return Steps(base, after)
+        if before := apply_diff(tree, base, patch, message, "--reverse"):
+            return Steps(before, base)
+    own = _patch_ids(tree, patch) if is_plain else {}
+    if own:
+        # The first commit, or the last one of a shallow clone, adds the whole kernel.
+        only = [f"-{_HISTORY}", "-p", "--no-merges", "--min-parents=1"]
+        log = try_git(tree.src, "log", *only, tree.head, "--", "*.h", "*Kconfig*").stdout
+        for commit in _patch_ids(tree, log).values():
+            shown = try_git(tree.src, "show", commit).stdout
+            if set(_patch_ids(tree, shown)) == set(own):
+                return Steps(git(tree.src, "rev-parse", f"{commit}^"), commit)
+    # As `git am -3` does: by the blobs that the patch names.
+    for base in (composition.commit, tree.base) if is_plain else (composition.commit,):
+        if after := apply_diff(tree, base, patch, message, "--3way"):
+            return Steps(base, after)
+    where = f", and is not among its last {_HISTORY} commits" if is_plain else " with the changes that it was given"
+    raise SchedlineError(
+        f"the patch does not apply to {tree.origin}{where}:{hunks(drift_of(tree, composition.tests, patch))}",
+        "rebase it, or check out what it was made for",
+    )
+
+
+def _patch_ids(tree: Tree, text: bytes) -> dict[str, str]:
+    """The commits of a log with patches, by patch id."""
+    rows = try_git(tree.src, "patch-id", "--stable", stdin=text).stdout.decode().split("\n")
+    return {row.split()[0]: row.split()[1] for row in rows if row}
+
+
+@dataclass(frozen=True)
+class CommitVersions:
+    """Two commits, in configurations of our own.
+
+    Attributes:
+        columns: those in which the scheduler's structures are looked at.
+        pack_columns: those for all others.
+    """
+
+    tree: Tree
+    both: Steps
+    columns: Sequence[Column]
+    pack_columns: Sequence[Column]
+
+    own = None
+
+    @cached_property
+    def texts(self) -> Texts:
+        """The headers and sources that differ."""
+        return changed_texts(self.tree, self.both.before, self.both.after)
+
+    @property
+    def text(self) -> KernelText:
+        """The files with the patch."""
+        return text_of_commit(self.tree, self.both.after)
+
+    def layouts(
+        self, column: Column | None, rules: Rules, why: dict[str, str], *, every: bool = False
+    ) -> tuple[Layout, Layout] | None:
+        """The structures of rules without and with the patch; None if this architecture has no such configuration."""
+        del why, every
+        commits = (self.both.before, self.both.after)
+        return pack_layouts(cache_dir(), self.tree, commits, column, rules) if column else None
+
+
+@contextmanager
+def opened(options: LayoutOptions | InitOptions, patch: bytes = b"") -> Iterator[Versions | CommitVersions]:
+    """The kernel that options name, without and with a patch.
+
+    Where it was built, its own compiler, configuration and commands are used, unless the options name others.
+
+    Raises:
+        SchedlineError: the patch does not belong to the tree, or the tree or the machine does not allow it.
+    """
+    if own := chosen_build(options):
+        of_git = (options.commit, options.between) if isinstance(options, LayoutOptions) else (None, None)
+        with patched(own, patch, git_revisions(*of_git)) as versions:
+            yield versions
+        return
+    archs, configs = options.columns.arch, options.columns.config
+    columns = columns_for(archs, configs or (TIGHTEST,))
+    ensure_tools(columns)
+    with step(f"reading {options.tree.kdir or options.tree.series or DEFAULT_SERIES}", after=PATIENCE):
+        tree, composition = composed_tree(options.tree, options.changes)
+        both = Steps(composition.commit, composition.commit)
+        if patch:
+            both = steps(tree, composition, patch)
+            both = Steps(with_tests(tree, both.before), with_tests(tree, both.after))
+    yield CommitVersions(tree, both, columns, pack_columns(archs, configs))
