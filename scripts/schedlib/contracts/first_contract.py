@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A first contract of a structure, with the origin of each part.
 
-Origins are the markers, attributes and assertions of the kernel, its tables of who uses which member, and a profile.
+Origins are the markers and attributes of the kernel, and a profile.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 
 from schedlib.contracts.measured import NAMED, Profile, percent
-from schedlib.contracts.net_tables import NET_TABLES, NO_TABLE, NetTable, TableRow
 from schedlib.formats.contract_file import AccessClass, may_share
 
 MARKER = re.compile(r"__cacheline_group_(begin|end)(?:_aligned)?__(\w+)")
@@ -30,10 +28,7 @@ class Declaration:
     Attributes:
         file: the file that declares it.
         names: its members, in order; those of unnamed structures and unions inside of it count as its own.
-        asserted: files with a CACHELINE_ASSERT_GROUP_MEMBER, by group and member.
         text: the declaration, without comments.
-        table: its table in Documentation/networking/net_cachelines.
-        functions: those that the table names and the tree has.
         has: whether there is a member, or one inside of a member: "icsk_ack.pending".
         shares: whether some members have a line in common with others, on `kernels`.
         lines: the number of the line on which each member begins, on the first of `kernels`.
@@ -43,10 +38,7 @@ class Declaration:
     struct: str
     file: str
     names: tuple[str, ...]
-    asserted: Mapping[tuple[str, str], str] = field(default_factory=dict)
     text: str = ""
-    table: NetTable = NO_TABLE
-    functions: frozenset[str] = frozenset()
     has: Callable[[str], bool] = lambda _: False
     shares: Callable[[Sequence[str], Sequence[str]], bool] = lambda one, other: False
     kernels: str = ""
@@ -148,7 +140,6 @@ def first_contract(
     prefix = declared.struct.replace("_", "-").lower()
     groups = [*_marked(declared)]
     groups += _known(declared, known, {name for group in groups for name in group.members})
-    groups += _documented(declared, {name.split(".")[0] for group in groups for name in group.members})
     groups += _measured(profile, {name.split(".")[0] for group in groups for name in group.members})
     rows: list[str] = []
     rules: list[str] = []
@@ -200,15 +191,11 @@ def first_contract(
 
 
 def _marked(declared: Declaration) -> Iterator[_Group]:
-    """The groups that the kernel marks. Their functions are those of the table."""
+    """The groups that the kernel marks."""
     for marker, members in marked_groups(declared.names).items():
-        if not members:
-            continue
-        files = sorted({declared.asserted[marker, each] for each in members if (marker, each) in declared.asserted})
-        asserted = f"; asserted in {', '.join(files)}" if files else ""
-        origin = f"{declared.file}: __cacheline_group_begin({marker}){asserted}"
-        rows = [row for name in members if (row := declared.table.find(name))]
-        yield _Group(marker, _class(marker), members, origin, *_functions(declared, rows), marker=marker)
+        if members:
+            origin = f"{declared.file}: __cacheline_group_begin({marker})"
+            yield _Group(marker, _class(marker), members, origin, marker=marker)
 
 
 _KNOWN = "access-"
@@ -220,29 +207,6 @@ def _known(declared: Declaration, known: Sequence[DocumentedAccess], held: Colle
         members = tuple(name for name in each.members if declared.has(name) and name.split(".")[0] not in held)
         if members:
             yield _Group(f"{_KNOWN}{number}", each.class_, members, each.origin)
-
-
-def _documented(declared: Declaration, held: Collection[str]) -> Iterator[_Group]:
-    """The other members that the table of the structure has, one group for each class."""
-    found: dict[AccessClass, dict[str, TableRow]] = {}
-    for row in declared.table.rows:
-        member = next((name for name in row.spellings if declared.has(name)), "")
-        if row.access_class and member and member not in held:
-            found.setdefault(row.access_class, {})[member] = row
-    for class_, rows in found.items():
-        functions = _functions(declared, [*rows.values()])
-        origin = f"{NET_TABLES}/{declared.table.file}: the columns of these members"
-        yield _Group(f"table-{class_.value}", class_, tuple(rows), origin, *functions)
-
-
-def _functions(declared: Declaration, rows: Sequence[TableRow]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The readers and writers of some rows, without functions that the tree does not have."""
-    both = (dict.fromkeys(name for row in rows for name in names(row)) for names in (_readers, _writers))
-    readers, writers = (tuple(name for name in each if name in declared.functions) for each in both)
-    return readers, writers
-
-
-_readers, _writers = attrgetter("readers"), attrgetter("writers")
 
 
 def _measured(profile: Profile | None, held: Collection[str]) -> Iterator[_Group]:
@@ -284,26 +248,20 @@ def _class(group: str) -> AccessClass:
 
 
 def _unknown(declared: Declaration, groups: Sequence[_Group]) -> Iterator[str]:
-    """What no source speaks of, and what the table has and the tree has not."""
+    """What no source speaks of."""
     held = {name.split(".")[0] for group in groups for name in group.members} | set(aligned_members(declared))
     rest = [name for name in dict.fromkeys(declared.names) if name not in held and not MARKER.fullmatch(name)]
     if rest:
         yield "\n".join(["# No source was found for these:", *_by_line(declared, rest)])
-    named = {name for row in declared.table.rows if row.is_hot for name in row.functions}
-    if gone := sorted(named - declared.functions):
-        yield f"# The table names functions that this kernel does not have: {', '.join(gone)}"
 
 
 def _by_line(declared: Declaration, names: Sequence[str]) -> Iterator[str]:
-    """Members, those of one cache line in one comment, and what the table says of them."""
+    """Members, those of one cache line in one comment."""
     lines: dict[int | None, list[str]] = {}
     for name in names:
         lines.setdefault(declared.lines.get(name), []).append(name)
     for number, its in lines.items():
         yield f"# {'' if number is None else f'line {number}: '}{', '.join(its)}"
-    for name in names:
-        if (row := declared.table.find(name)) and row.comment:
-            yield f"# {name}: {row.comment}"
 
 
 def _table(header: str, /, **values: object) -> str:

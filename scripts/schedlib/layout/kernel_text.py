@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib.cache import cache_dir, write_atomic
+from schedlib.cache import cache_dir, digest_of, write_atomic
 from schedlib.contracts.first_contract import Declaration, find_declaration
-from schedlib.contracts.net_tables import NET_TABLES, NO_TABLE, NetTable, read_table
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.layout.rule_judge import Layout, share_line
@@ -28,31 +26,30 @@ class KernelText:
     Attributes:
         origin: for people.
         read: the text of a file; None if there is none.
-        grep: what `git grep` prints for an option, a pattern and places.
+        found: the names of the files in which a line matches.
     """
 
     origin: str
     read: Callable[[str], str | None]
-    grep: Callable[..., Sequence[str]]
+    found: Callable[[str], Sequence[str]]
 
 
 def text_of_commit(tree: Tree, commit: str) -> KernelText:
     """The files of a commit. What was looked for is kept: a whole kernel takes seconds."""
 
-    def grep(how: str, pattern: str, *places: str) -> Sequence[str]:
+    def found(pattern: str) -> Sequence[str]:
         content = git(tree.src, "rev-parse", f"{commit}^{{tree}}")
-        said = "\0".join((content, how, pattern, *places))
-        kept = cache_dir() / "grep" / hashlib.sha256(said.encode()).hexdigest()[:20]
+        kept = cache_dir() / "grep" / digest_of(content, pattern)
         with suppress(OSError):
             return kept.read_text().splitlines()
-        done = try_git(tree.src, "grep", how, pattern, content, "--", *places)
+        done = try_git(tree.src, "grep", "-lE", pattern, content, "--", *_PLACES)
         # The name of what was searched stands in front of each row.
-        found = done.stdout.decode(errors="replace").replace(f"{content}:", "")
+        said = done.stdout.decode(errors="replace").replace(f"{content}:", "")
         if done.returncode in (0, 1):
-            write_atomic(kept, found)
-        return found.splitlines()
+            write_atomic(kept, said)
+        return said.splitlines()
 
-    return KernelText(tree.origin, lambda file: tree.read(file, commit), grep)
+    return KernelText(tree.origin, lambda file: tree.read(file, commit), found)
 
 
 def text_of_directory(directory: Path) -> KernelText:
@@ -62,11 +59,11 @@ def text_of_directory(directory: Path) -> KernelText:
         file = directory / name
         return file.read_text(errors="replace") if file.is_file() else None
 
-    def grep(how: str, pattern: str, *places: str) -> Sequence[str]:
-        done = try_git(directory, "grep", "--no-index", how, pattern, "--", *places)
+    def found(pattern: str) -> Sequence[str]:
+        done = try_git(directory, "grep", "--no-index", "-lE", pattern, "--", *_PLACES)
         return done.stdout.decode(errors="replace").splitlines()
 
-    return KernelText(str(directory), read, grep)
+    return KernelText(str(directory), read, found)
 
 
 def declaring_file(kernel: KernelText, struct: str, changed: Mapping[str, tuple[str, str]] | None = None) -> str:
@@ -80,7 +77,7 @@ def declaring_file(kernel: KernelText, struct: str, changed: Mapping[str, tuple[
     """
     first_line = rf"^(typedef )?struct {re.escape(struct)} \{{"
     found = [file for file, both in (changed or {}).items() if re.search(first_line, both[1], re.M)]
-    found = found or list(kernel.grep("-lE", first_line, *_PLACES))
+    found = found or list(kernel.found(first_line))
     public = [file for file in found if file.startswith("include/")]
     if len(found) == 1 or len(public) == 1:
         return (public or found)[0]
@@ -91,7 +88,6 @@ def declaring_file(kernel: KernelText, struct: str, changed: Mapping[str, tuple[
 
 def declaration_in(kernel: KernelText, struct: str, file: str, layouts: Sequence[Layout]) -> Declaration:
     """What a kernel says of a structure that one of its files declares."""
-    rows = find_table(kernel, struct)
     members = layouts[0].structures[struct].members
 
     def shares(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -113,39 +109,10 @@ def declaration_in(kernel: KernelText, struct: str, file: str, layouts: Sequence
         struct,
         file,
         tuple(member.name for member in members),
-        asserted_members(kernel, struct),
         find_declaration(struct, kernel.read(file) or ""),
-        rows,
-        known_functions(kernel, {name for row in rows.rows for name in row.functions}),
         lambda name: layouts[0].field(struct, name) is not None,
         shares,
         ", ".join(layout.name for layout in layouts),
         {member.name: layouts[0].line_of(member.offset) for member in members},
         on_one_line,
     )
-
-
-_ASSERTED = r"CACHELINE_ASSERT_GROUP_MEMBER\(struct (\w+),\s*(\w+),\s*(\w+)\)"
-
-
-def asserted_members(kernel: KernelText, struct: str) -> Mapping[tuple[str, str], str]:
-    """The files that assert that a member is in a group, by group and member. An assertion may take two lines."""
-    # What is looked for is the same for each structure, so that it is looked for once.
-    files = kernel.grep("-lF", "CACHELINE_ASSERT_GROUP_MEMBER(struct ", "*.c", "*.h")
-    rows = ((file, found) for file in files for found in re.findall(_ASSERTED, kernel.read(file) or ""))
-    return {(group, member): file for file, (tag, group, member) in rows if tag == struct}
-
-
-def find_table(kernel: KernelText, struct: str) -> NetTable:
-    """The table of a structure in Documentation/networking/net_cachelines; one without rows if there is none."""
-    files = kernel.grep("-lE", rf"^{struct} struct ", f"{NET_TABLES}/*")
-    tables = (read_table(file.rpartition("/")[2], kernel.read(file) or "") for file in files)
-    return next((each for each in tables if each.rows and each.about == struct and not each.is_enum), NO_TABLE)
-
-
-def known_functions(kernel: KernelText, names: Collection[str]) -> frozenset[str]:
-    """Those of some names that a kernel has as functions, or as macros with arguments, of the network."""
-    if not names:
-        return frozenset()
-    said = kernel.grep("-ohE", rf"\b({'|'.join(sorted(names))})\(", "include", "net")
-    return frozenset(row.removesuffix("(") for row in said) & frozenset(names)

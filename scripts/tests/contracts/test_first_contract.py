@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A first contract from every origin: markers, the kernel's tables, a profile. It is valid as it is."""
+"""A first contract from every origin: markers, what somebody says, a profile. It is valid as it is."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pytest
 from toy_profiles import Rows, profile, row
 
 from schedlib.contracts.contract_rules import rules_of
-from schedlib.contracts.first_contract import Declaration, first_contract
-from schedlib.contracts.net_tables import NetTable, TableRow
+from schedlib.contracts.first_contract import Declaration, DocumentedAccess, first_contract
 from schedlib.formats.contract_file import AccessClass, Contract, read_contract
 
 NAMES = (
@@ -24,27 +23,12 @@ NAMES = (
     "state",
     "name",
 )
-TABLE = NetTable(
-    "thing.rst",
-    "thing",
-    False,
-    (
-        TableRow("struct ops*", "ops", "read_mostly", "", "send_it,sent_once"),
-        TableRow("u64", "sent", "read_write", "", "send_it"),
-        TableRow("struct state_u8", "pending", "", "read_mostly", "receive_it"),
-        TableRow("char", "name[16]", "", "", "said of it"),
-        TableRow("int", "gone", "read_mostly"),
-    ),
-)
 DECLARED = Declaration(
-    "thing",
-    "include/linux/thing.h",
-    NAMES,
-    {("thing_read_tx", "ops"): "net/core/thing.c"},
-    table=TABLE,
-    functions=frozenset({"send_it", "receive_it"}),
-    has=lambda name: name in (*NAMES, "state.pending"),
-    kernels="x86_64+packs",
+    "thing", "include/linux/thing.h", NAMES, has=lambda name: name in (*NAMES, "state.pending"), kernels="x86_64+packs"
+)
+SAID = (
+    DocumentedAccess(("sent", "gone"), AccessClass.OWNER, "a mail"),
+    DocumentedAccess(("state.pending",), AccessClass.READ_MOSTLY, "another mail"),
 )
 USED: Rows = (
     row("name", 5_000, "store", "rename_it", essential=4_000),
@@ -60,23 +44,18 @@ def read(tmp_path: Path, text: str) -> Contract:
     return read_contract(path)
 
 
-def test_groups_of_the_kernels_table(tmp_path: Path) -> None:
-    text = first_contract(DECLARED)
-    contract = read(tmp_path, text)
-    marked, written, read_only = contract.group
+def test_groups_of_markers_and_of_what_somebody_says(tmp_path: Path) -> None:
+    text = first_contract(DECLARED, known=SAID)
+    marked, written, read_only = read(tmp_path, text).group
     assert (marked.name, marked.class_, marked.members) == ("thing_read_tx", AccessClass.READ_MOSTLY, ("ops", "mtu"))
-    assert (marked.readers, marked.writers) == (("send_it",), ())
-    assert (written.name, written.members, written.class_) == ("table-owner", ("sent",), AccessClass.OWNER)
-    assert (written.readers, written.writers) == (("send_it",), ("send_it",))
-    assert (read_only.name, read_only.members) == ("table-read-mostly", ("state.pending",))
-    origin = "# Documentation/networking/net_cachelines/thing.rst: the columns of these members"
-    assert text.count(origin) == 2 and "asserted in net/core/thing.c" in text
-    assert "# name: said of it" in text and "gone" not in text
-    assert text.endswith("# The table names functions that this kernel does not have: sent_once\n")
+    assert (written.name, written.members, written.class_) == ("access-1", ("sent",), AccessClass.OWNER)
+    assert (read_only.name, read_only.members) == ("access-2", ("state.pending",))
+    assert "# include/linux/thing.h: __cacheline_group_begin(thing_read_tx)\n" in text and "# another mail\n" in text
+    assert text.endswith("# No source was found for these:\n# name\n")
 
 
 def test_classes_that_do_not_fit_stay_apart(tmp_path: Path) -> None:
-    contract = read(tmp_path, first_contract(DECLARED))
+    contract = read(tmp_path, first_contract(DECLARED, known=SAID))
     assert [group.apart for group in contract.group] == ["thing.G1", "thing.G2", ""]
     assert contract.exception == ()
     clauses = rules_of((tmp_path / "thing.toml",)).clauses
@@ -90,18 +69,16 @@ def test_what_shares_a_line_now_is_an_exception(tmp_path: Path) -> None:
     def shares(one: Sequence[str], other: Sequence[str]) -> bool:
         return "sent" in (*one, *other) and "state.pending" in (*one, *other)
 
-    contract = read(tmp_path, first_contract(replace(DECLARED, shares=shares)))
+    contract = read(tmp_path, first_contract(replace(DECLARED, shares=shares), known=SAID))
     [exception] = contract.exception
-    assert (exception.group, exception.with_, exception.open) == ("table-owner", ("table-read-mostly",), True)
+    assert (exception.group, exception.with_, exception.open) == ("access-1", ("access-2",), True)
     assert exception.why == "they share a line on x86_64+packs: find out what that costs"
     assert [group.apart for group in contract.group] == ["thing.G1", "", ""]
-    contract = read(tmp_path, first_contract(replace(DECLARED, shares=lambda one, other: True)))
+    contract = read(tmp_path, first_contract(replace(DECLARED, shares=lambda one, other: True), known=SAID))
     assert [group.apart for group in contract.group] == ["", "", ""] and len(contract.exception) == 2
 
 
-@pytest.mark.parametrize(
-    "declared", [DECLARED, replace(DECLARED, names=("name", "ops"), table=NetTable("", "", False, ()))]
-)
+@pytest.mark.parametrize("declared", [DECLARED, replace(DECLARED, names=("name", "ops"))])
 def test_groups_of_a_profile(declared: Declaration, tmp_path: Path) -> None:
     """A profile adds what no other origin speaks of, and changes nothing of what they say."""
     text = first_contract(declared, profile(USED, USED, USED))
