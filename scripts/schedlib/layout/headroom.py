@@ -55,6 +55,15 @@ def guarded_lines(rules: Rules, layout: Layout) -> tuple[Guarded, ...]:
     return tuple(found.values())
 
 
+def room_on(row: Guarded) -> str:
+    """What is left on a guarded line, in words."""
+    warning = ". WARNING: the next pointer put before that member breaks the rule" if row.is_full else ""
+    return (
+        f"struct {row.type} line {row.line}: {row.free} bytes unused; its last member {row.members[-1]} ends "
+        f"{row.left} bytes before the line does{warning}"
+    )
+
+
 def free_bytes(layout: Layout, tag: str, line: int) -> int:
     """Bytes of a line that no member uses; 0 if not all members are known."""
     structure = layout.structures.get(tag)

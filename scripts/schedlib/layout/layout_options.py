@@ -319,16 +319,6 @@ class RulesOptions:
 
 
 @dataclass(frozen=True)
-class HeadroomOptions:
-    """The kernels whose guarded lines are measured, and the file for the figures."""
-
-    json: Path | None = option("--json FILE", "write the figures here", new_path)
-    tree: TreeOptions = field(default_factory=TreeOptions)
-    changes: ChangeOptions = field(default_factory=ChangeOptions)
-    columns: ColumnOptions = field(default_factory=ColumnOptions)
-
-
-@dataclass(frozen=True)
 class InitOptions:
     """Which structure gets a first contract.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The verbs below `schedline layout`: `emit`, `diff`, `drift`, `explain`, `rules`, `headroom` and `contract`."""
+"""The verbs below `schedline layout`: `emit`, `diff`, `explain`, `rules` and `contract`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from schedlib.layout.layout_options import (
     DriftOptions,
     EmitOptions,
     ExplainOptions,
-    HeadroomOptions,
     InitOptions,
     LayoutDiffOptions,
     RulesOptions,
@@ -106,7 +105,7 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
             "schedline layout explain Q1                     on Debian's 7.3",
             "schedline layout explain rd-lines.R1 --kdir .   on your tree",
         ],
-        text="Says what the rule keeps, who asked for it and why, and draws the cache lines that it speaks of.",
+        text="Says what the rule keeps, who asked for it and why, and draws its lines and the bytes left on them.",
         operands="RULE",
         options=ExplainOptions,
         job="layout.queries.explain_rule",
@@ -124,19 +123,6 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         reviewer, or for a program that reviews. It looks at no tree.""",
         options=RulesOptions,
         job="layout.queries.show_rules",
-    )
-    add_verb(
-        verbs,
-        "headroom",
-        "bytes left on each guarded line",
-        first=[
-            "schedline layout headroom                                Debian's 7.3, for x86_64",
-            "schedline layout headroom --kdir . --config numa+proxy   your tree, in the tightest configuration",
-        ],
-        text="Says how much may still be added to each line that a rule guards before the rule breaks.",
-        examples=["schedline layout headroom --arch x86_64,ppc64le --config numa+proxy"],
-        options=HeadroomOptions,
-        job="layout.queries.show_headroom",
     )
     contract = verbs.add_parser(
         "contract", help="make a contract of a structure, or check one", description="Contracts of structures."

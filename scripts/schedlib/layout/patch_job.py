@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 
 from schedlib.contracts.contract_rules import Rules, our_rules, pack_rules
 from schedlib.errors import DoesNotBuild
@@ -50,8 +51,10 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
         say(f"compiling {where} in schedline's own configurations, which takes a minute the first time")
     with only_on_a_terminal(), opened(options, patch) as versions:
         looks = Looks(patch, versions, options.quiet)
-        where = f", as in {own.build}" if own else ""
-        with step(f"compiling without and with the patch{where}", after=PATIENCE):
+        told = (
+            step(f"compiling without and with the patch, as in {own.build}", after=PATIENCE) if own else nullcontext()
+        )
+        with told:
             for column in versions.columns:
                 looks.at(column, rules)
             # What the patch does not reach in its owner's build stays as it is.

@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Questions about the rules: as assertions, in plain words, what one keeps, how much room is left."""
+"""Questions about the rules: as assertions, in plain words, what one keeps and how much room is left."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
-from schedlib import TOOL
 from schedlib.cache import cache_dir, write_atomic
 from schedlib.contracts.contract_rules import CONTRACTS, Rules, our_rules, pack_rules
 from schedlib.errors import SchedlineError
-from schedlib.formats import document
 from schedlib.formats.contract_file import AccessClass
-from schedlib.formats.document import Document
-from schedlib.formats.strict import Count, Strict, Whole, Word
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.emit import emit
-from schedlib.layout.headroom import guarded_lines
-from schedlib.layout.layout_options import EmitOptions, ExplainOptions, HeadroomOptions, RulesOptions
+from schedlib.layout.headroom import guarded_lines, room_on
+from schedlib.layout.layout_options import EmitOptions, ExplainOptions, RulesOptions
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.picture import draw_clause
 from schedlib.layout.rule_judge import Layout, describe, judge_rule, presence_of
@@ -48,33 +43,6 @@ Ask of each new member of these structures:
 """
 
 
-class GuardedLine(Strict, frozen=True):
-    """A line on which rules keep some members.
-
-    Attributes:
-        type: tag of the structure.
-        left: bytes that can be added among the members before the last one crosses the end of the line.
-        free: bytes of the line that no member uses.
-        full: whether one more pointer breaks a rule.
-    """
-
-    column: Word
-    type: Word
-    line: Count
-    rules: tuple[Word, ...]
-    left: Whole
-    free: Count
-    full: bool
-
-
-class LayoutHeadroomDocument(Document, frozen=True, kw_only=True):
-    """schedline layout headroom: how much may still be added to the guarded lines."""
-
-    schema: Literal["layout-headroom-2"]
-    tool: Word
-    lines: tuple[GuardedLine, ...]
-
-
 def emit_asserts(options: EmitOptions) -> Verdict:
     """Write the rules of the changes that a tree has as static assertions."""
     tree, composition = composed_tree(options.tree, options.changes)
@@ -96,7 +64,7 @@ def emit_asserts(options: EmitOptions) -> Verdict:
     return Verdict.PASS
 
 
-def _layouts(options: ExplainOptions | HeadroomOptions, rules: Rules) -> Iterator[tuple[Tree, Layout]]:
+def _layouts(options: ExplainOptions, rules: Rules) -> Iterator[tuple[Tree, Layout]]:
     """Tree and layout of each column asked for, with the structures that the rules are about."""
     columns = (columns_for if rules.changes() else pack_columns)(options.columns.arch, options.columns.config)
     ensure_tools(columns)
@@ -140,6 +108,9 @@ def explain_rule(options: ExplainOptions) -> Verdict:
             if result.clause.type in layout.types and (result.fields or not result.clause.members):
                 for line in draw_clause(result, layout):
                     print(f"    {line}")
+        for row in guarded_lines(rules, layout):
+            if rule.id in row.rules:
+                print(f"  {room_on(row)}")
     return Verdict.PASS
 
 
@@ -183,21 +154,3 @@ def _told(rules: Rules, tag: str, file: str) -> Iterator[str]:
         if rule.id in mine:
             ours = rule.change and change_table()[rule.change].author == "schedline maintainers"
             yield f"- {rule.id}: {rule.reason}" + (f" (only with {rule.change}, which is in no kernel)" if ours else "")
-
-
-def show_headroom(options: HeadroomOptions) -> Verdict:
-    """Print how much can be added to each guarded line."""
-    rules = our_rules()
-    rows: list[GuardedLine] = []
-    for _, layout in _layouts(options, rules):
-        print(f"{layout.name}, lines of {layout.line}:")
-        for row in guarded_lines(rules, layout):
-            warning = ". WARNING: the next pointer put before that member breaks the rule" if row.is_full else ""
-            print(
-                f"  struct {row.type} line {row.line}, {', '.join(row.rules)}: {row.free} bytes unused; "
-                f"its last member {row.members[-1]} ends {row.left} bytes before the line does{warning}"
-            )
-            rows.append(GuardedLine(layout.name, row.type, row.line, row.rules, row.left, row.free, row.is_full))
-    if options.json:
-        document.write(options.json, LayoutHeadroomDocument(schema="layout-headroom-2", tool=TOOL, lines=tuple(rows)))
-    return Verdict.PASS

@@ -20,7 +20,7 @@ from layout_command import read, run
 from conftest import git
 from schedlib import doctor
 from schedlib.errors import SchedlineError
-from schedlib.layout import columns, patch_job
+from schedlib.layout import columns, kernel_versions
 from schedlib.layout.layout_job import advice, judge_column, key
 from schedlib.layout.layout_options import (
     ExplainOptions,
@@ -211,7 +211,7 @@ def test_kernel_that_somebody_else_built(tree: Path, cache: Path, capsys: pytest
     assert run("layout", "--vmlinux", str(vmlinux), "--expect", "rq-order") is Verdict.FAIL
 
 
-@pytest.mark.parametrize("words", [["explain", "Q1"], ["headroom"], ["emit"]])
+@pytest.mark.parametrize("words", [["explain", "Q1"], ["emit"]])
 def test_questions(words: list[str], tree: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("layout", *words, "--kdir", str(tree)) is Verdict.PASS
     assert "rq-order.Q1" in capsys.readouterr().out
@@ -272,10 +272,10 @@ def test_patch_that_takes_long_to_prepare_is_told(
 ) -> None:
     words = ["layout", "--kdir", str(tree), "--patch", patch(tree, tmp_path, HARMLESS)]
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr(patch_job, "_PATIENCE", 60.0)
+    monkeypatch.setattr(kernel_versions, "PATIENCE", 60.0)
     assert run(*words) is Verdict.PASS
     assert "reading" not in capsys.readouterr().err
-    monkeypatch.setattr(patch_job, "_PATIENCE", 0.05)
+    monkeypatch.setattr(kernel_versions, "PATIENCE", 0.05)
     monkeypatch.setattr(columns, "open_tree", slowly)
     assert run(*words) is Verdict.PASS
     said = capsys.readouterr()
@@ -342,7 +342,7 @@ def test_patch_on_an_architecture_without_the_configuration(
     tree: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        patch_job, "pack_layouts", lambda *words: pack_layouts(*words) if "packs" in words[3].name else None
+        kernel_versions, "pack_layouts", lambda *words: pack_layouts(*words) if "packs" in words[3].name else None
     )
     words = ["layout", "--kdir", str(tree), "--patch", patch(tree, tmp_path, HARMFUL)]
     assert run(*words) is Verdict.INCONCLUSIVE
@@ -358,7 +358,7 @@ def test_the_users_tree_stays_as_it_is(tree: Path, cache: Path, tmp_path: Path) 
 
 
 def test_help_begins_with_two_commands() -> None:
-    below = ("diff", "drift", "explain", "headroom")
+    below = ("diff", "explain")
     for words in (["layout"], *(["layout", name] for name in below), ["status"]):
         parser = layout_command.parser()
         for word in words:
