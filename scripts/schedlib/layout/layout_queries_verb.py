@@ -138,8 +138,7 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         ],
         text="""
         Takes the groups between __cacheline_group_begin() and __cacheline_group_end(), the kernel's own assertions,
-        ____cacheline_aligned, the tables of Documentation/networking/net_cachelines and, with --profile, what was
-        measured. Each part names its origin. Groups that share a line although their classes do not fit get an
+        ____cacheline_aligned and, with --profile, what was measured. Each part names its origin. Groups that share a line although their classes do not fit get an
         exception. What no source speaks of is listed at the end. Judge it with schedline layout --contracts DIR.""",
         operands="STRUCT",
         options=InitOptions,
