@@ -137,9 +137,10 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
             "schedline layout contract init timer_base --kdir . -o mine/timer_base.toml",
         ],
         text="""
-        Takes the groups between __cacheline_group_begin() and __cacheline_group_end(), the kernel's own assertions,
-        ____cacheline_aligned and, with --profile, what was measured. Each part names its origin. Groups that share a line although their classes do not fit get an
-        exception. What no source speaks of is listed at the end. Judge it with schedline layout --contracts DIR.""",
+        Takes the groups between __cacheline_group_begin() and __cacheline_group_end(), ____cacheline_aligned and, with
+        --profile, what was measured. Each part names its origin. Groups that share a line although their classes do
+        not fit get an exception. What no source speaks of is listed at the end. Judge it with schedline layout
+        --contracts DIR.""",
         operands="STRUCT",
         options=InitOptions,
         job="layout.struct_job.init_contract",
