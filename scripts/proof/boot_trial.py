@@ -144,6 +144,7 @@ def disk(place: Path, bundle: Path, kernels: Sequence[DebianKernel], plan: str, 
     for link, to in (("usr/bin/python3", python), ("usr/bin/env", "/bin/busybox"), ("sbin/kexec", kexec)):
         if not (root / link).exists():
             (root / link).symlink_to(to)
+    (root / "dev/null").touch()
     # Compile schedline's modules here, where that is quicker.
     once = ["chroot", str(root), "/bin/env", "-i", "PATH=/bin:/usr/bin", "SCHEDLINE_CACHE=/schedline/cache"]
     subprocess.run([*once, "/schedline/schedline", "run", "--suite", "quick", "--list"], check=True)
@@ -216,7 +217,7 @@ def trial(place: Path, bundle: Path, packages: Sequence[Path], *, boots: int, cu
     kernels = [kernel_of(package, place) for package in packages]
     labels = ("base", "candidate", "placebo")
     named = ",".join(f"{label}={kernel.version}" for label, kernel in zip(labels, kernels[1:], strict=False))
-    plan = f"/schedline/schedline gate plan --boots {boots} --kernels {named} --seed 1"
+    plan = f"/schedline/schedline gate plan --boots {boots} --kernels {named} --seed 1 --pairs"
     plan += f" --suite quick --only {ROW} --out /campaign"
     image = disk(place, bundle, kernels, plan, hangs)
     emulated = EmulatedMachine(kernels[0], image, place / "console.log")

@@ -38,7 +38,7 @@ def candidates_slots(order: str, campaigns: int, lot: np.random.Generator) -> Fl
     """Which boots of each campaign are the candidate's: drawn by lot as `gate plan` does, or a fixed order."""
     boots = LOOKS[-1]
     fixed = "A" * boots + "B" * boots if order == "blocks" else order
-    orders = {"by lot": BLOCK_ORDERS, "mirrored": ("ABBABAAB", "BAABABBA")}.get(order, (fixed,))
+    orders = {"by lot": BLOCK_ORDERS, "mirrored": ("ABBABAAB", "BAABABBA"), "pairs": ("AB", "BA")}.get(order, (fixed,))
     known = np.array([[kind == "B" for kind in each] for each in orders])
     blocks = -(-2 * boots // known.shape[1])
     return known[lot.integers(0, len(known), (campaigns, blocks))].reshape(campaigns, -1)[:, : 2 * boots]
@@ -53,7 +53,7 @@ class GateCase:
         clock: one step of the clock, as a share of the true value; 0 for none.
         spread: factor of the candidate's noise.
         runs: number of runs in each boot, which are averaged. They differ as the model's boots do.
-        order: `by lot`, `mirrored` (ABBABAAB or BAABABBA by lot), `blocks`, or an order that is repeated.
+        order: `by lot`, `pairs`, `mirrored` (ABBABAAB or BAABABBA by lot), `blocks`, or an order that is repeated.
     """
 
     model: Model
@@ -111,7 +111,8 @@ def simulate(case: GateCase, seed: int, campaigns: int) -> SimulationResult:
         base, candidate, runs = case.boots(lot, min(_CHUNK, campaigns - done))
         for look in LOOKS:
             step = step_of(runs[..., :look, :].reshape(*runs.shape[:2], look * case.runs))
-            found = look_evidence(base[..., :look], candidate[..., :look], LIMITS, step)
+            pairs = case.order == "pairs"
+            found = look_evidence(base[..., :look], candidate[..., :look], LIMITS, step, pairs=pairs)
             said = decide(found, GATE.alpha, LOOKS, GATE.family, look)
             fails, passes = said.failed.any(axis=-1), said.passed.all(axis=-1)
             failed += int(fails.sum())

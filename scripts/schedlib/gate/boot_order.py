@@ -52,7 +52,8 @@ class GatePlan(Document, frozen=True, kw_only=True):
 
     Attributes:
         kernels: the first is the base, the second the candidate.
-        blocks: the order of the boots, in blocks with four boots of each kernel. The last may have fewer.
+        blocks: the order of the boots, in blocks with four boots of each kernel, or with one if they are pairs. The
+            last may have fewer.
         looks: after how many boots of each kernel the gate is asked.
         seed: of the order.
         suite, only, runs: what is run in each boot.
@@ -85,6 +86,10 @@ class GatePlan(Document, frozen=True, kw_only=True):
         """The label of each boot."""
         return tuple(label for block in self.blocks for label in block)
 
+    @property
+    def pairs(self) -> bool:
+        return all(len(block) == len(self.kernels) for block in self.blocks)
+
     def kernel(self, label: str) -> BootedKernel:
         return next(kernel for kernel in self.kernels if kernel.label == label)
 
@@ -110,13 +115,13 @@ something that happens at every third boot looked like a change in 5 % of the ca
 """
 
 
-def blocks(labels: Sequence[str], boots: int, seed: int) -> tuple[tuple[str, ...], ...]:
-    """An order of so many boots of each kernel, drawn by lot in blocks of four boots. The last block may have fewer.
+def blocks(labels: Sequence[str], boots: int, seed: int, size: int = BLOCK) -> tuple[tuple[str, ...], ...]:
+    """An order of so many boots of each kernel, drawn by lot in blocks of so many. The last block may have fewer.
 
     In each block any two of the kernels are in one of the BLOCK_ORDERS, so that a drift meets all of them alike.
     """
     source = random.Random(seed)  # noqa: S311 - an order, no secret
-    return tuple(_drawn(source, labels, min(BLOCK, boots - start)) for start in range(0, boots, BLOCK))
+    return tuple(_drawn(source, labels, min(size, boots - start)) for start in range(0, boots, size))
 
 
 def _drawn(source: random.Random, labels: Sequence[str], boots: int) -> tuple[str, ...]:
@@ -147,7 +152,7 @@ def write_plan(wanted: BootPlanOptions) -> Verdict:
         plan = GatePlan(
             schema="gate-plan-1",
             kernels=tuple(_kernel(each, wanted) for each in wanted.kernels),
-            blocks=blocks([kernel.label for kernel in wanted.kernels], most, seed),
+            blocks=blocks([kernel.label for kernel in wanted.kernels], most, seed, 1 if wanted.pairs else BLOCK),
             looks=tuple(look for look in looks if least <= look <= most),
             seed=seed,
             suite=suite,

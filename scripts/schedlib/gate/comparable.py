@@ -97,6 +97,16 @@ def order_problem(base: Side, candidate: Side) -> str:
     return f"{ahead}, so a drift could look like a change" if furthest > allowed else ""
 
 
+def in_pairs(campaign: Path | None, base: Side, candidate: Side) -> bool:
+    """Whether the boots are pairs of a plan, and none has lost its place."""
+    from schedlib.gate.boot_service import read_plan
+
+    boots = min(len(base.boots), len(candidate.boots))
+    order = _order(base.first(boots), candidate.first(boots))
+    alternate = all(one != other for one, other in zip(order[::2], order[1::2], strict=True))
+    return campaign is not None and alternate and read_plan(campaign).pairs
+
+
 def order_weakness(base: Side, candidate: Side) -> str:
     """What an order of boots that repeats itself cannot tell from a change; empty if there is nothing."""
     order = _order(base, candidate)

@@ -112,16 +112,22 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in (base, candidate)]
     if builds[0] == builds[1] != frozenset({NOT_RECORDED}):
         notes.append("base and candidate are the same kernel: an A/A campaign")
+    both = options.base, options.candidate
+    campaign = None if read else comparable.campaign_of(both)
     failed = list(filter(None, map(comparable.no_results, (base, candidate))))
     notes += [f"ERROR: {said}" for said in failed]
+    if comparable.in_pairs(campaign, base, candidate):
+        gate = replace(gate, pairs=True)
+        notes.append(
+            "the boots are pairs of the plan, and are compared within each pair: by signed ranks, not by blocks"
+        )
     rows = judging.judge(gate, base, candidate, incomplete=bool(options.incomplete))
-    both = options.base, options.candidate
     lost = None if read else comparable.losses(both, sides)
     if lost and lost[0]:
         notes.append(lost[0] if lost[1] is Verdict.PASS else f"{lost[1].name}: {lost[0]}")
     if options.incomplete:
         notes.append(f"incomplete, as you say: {printable(options.incomplete)}")
-    elif not read and not comparable.campaign_of(both) and (fewer := comparable.fewer_boots(base, candidate)):
+    elif not read and not campaign and (fewer := comparable.fewer_boots(base, candidate)):
         rows = [_inconclusive(row, fewer) if row.verdict is Verdict.PASS else row for row in rows]
         notes.append(fewer)
     notes += _of_the_boots(gate, rows, [base, candidate])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -87,7 +88,7 @@ def far_boots(base: Values, boots: Values, limits: Limits) -> Flags:
 
 
 def look_evidence(
-    base: Values, candidate: Values, limits: Limits, step: Values, *, means: bool = False
+    base: Values, candidate: Values, limits: Limits, step: Values, *, means: bool = False, pairs: bool = False
 ) -> LookEvidence:
     """Evidence from as many boots of the base as of the candidate; larger is worse, the last axis is the boots.
 
@@ -95,17 +96,18 @@ def look_evidence(
     permutations of the means, for rates.
 
     Args:
+        pairs: the boots with the same place were booted one after the other, in an order drawn for each pair.
         step: one step of the clock, in the unit of the values, or infinite if nothing is known of it. A true value may
             be off by it. It is taken in the direction that makes the verdict less certain.
     """
-    p_of = statistics.mean_p if means else statistics.worse_p
+    p_of = partial(statistics.mean_p if means else statistics.worse_p, pairs=pairs)
     known = np.isfinite(step)
     step = np.where(known, step, 0.0)[..., None]
     budgeted = limits.without(candidate, limits.budget)
     lowest = limits.without(candidate - step, limits.budget)
     if means:
         over = statistics.mean_shift(base, lowest) > 0
-        doubtful = statistics.mean_p(base, budgeted) <= DOUBT
+        doubtful = p_of(base, budgeted) <= DOUBT
     else:
         over = statistics.count_worse(base, lowest) > base.shape[-1] ** 2 / 2
         doubtful = statistics.rank_p(base, budgeted) <= DOUBT

@@ -252,6 +252,7 @@ class BootPlanOptions:
         "--runs N", "runs of each row in each boot (default: 1; docs/gate.md advises 5)", positive, default=1
     )
     seed: int | None = option("--seed N", "seed of the order (default: a new one each time)", int)
+    pairs: bool = flag("--pairs", "draw the order of each pair of boots, and judge within pairs; for short boots")
     losses: int = option(
         "--losses N",
         f"stop after so many lost boots of a kernel in a row (default: {LOSSES})",

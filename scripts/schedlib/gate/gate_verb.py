@@ -132,13 +132,16 @@ def _add_plan(verbs: Verbs) -> None:
         Write the plan on the machine that is measured. The bundle of `schedline run --pack` is enough there.
 
         The order is drawn by lot, in blocks with four boots of each kernel. In each block a drift of the machine meets
-        all kernels alike.
+        all kernels alike. With --pairs each boot of the base is beside one of the candidate, and only the order of the
+        two is drawn. The gate then compares within the pairs. That sees smaller changes from 12 boots on if the machine
+        drifts; take short boots: --only, --runs 1.
 
         A kernel is LABEL=VERSION, as uname -r prints it, LABEL=IMAGE, or LABEL=VERSION:IMAGE[:INITRD]. The first is the
         base, the second the candidate, the third the placebo.""",
         examples=[
             "schedline gate plan --boots 12 --kernels base=boot/old,candidate=boot/new,placebo=boot/pad --out campaign",
             "schedline gate plan --boots 8..20 --kernels base=7.3-a,candidate=7.3-b --boot bootctl --out campaign",
+            "schedline gate plan --pairs --boots 20 --only storm --kernels base=7.3-a,candidate=7.3-b --out campaign",
             "schedline gate plan campaign --step                  what the service does once in each boot",
         ],
         operands="[DIR]",

@@ -90,10 +90,10 @@ class Sample:
         runs = [value for boot in self.sides[0].boots[:boots] for value in boot.figures[self.rule.key].values]
         return float(statistics.step_of(np.array(runs)))
 
-    def evidence(self, boots: int) -> LookEvidence:
+    def evidence(self, boots: int, *, pairs: bool) -> LookEvidence:
         means = self.rule.method is not Method.RANK
-        step = np.asarray(self.step(boots))
-        return look_evidence(self.base[:boots], self.candidate[:boots], limits_of(self.rule), step, means=means)
+        step, values = np.asarray(self.step(boots)), (self.base[:boots], self.candidate[:boots])
+        return look_evidence(*values, limits_of(self.rule), step, means=means, pairs=pairs)
 
     def trouble(self, boots: int, gate: Gate) -> str:
         """Why the first boots cannot be compared: their order, or what happened beside one kernel. Else empty."""
@@ -265,7 +265,7 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
     if not looks:
         return [_row(sample, there, _too_few(gate, sample)) for sample in samples]
     for look in looks:
-        evidence = [astuple(sample.evidence(look)) for sample in samples]
+        evidence = [astuple(sample.evidence(look, pairs=gate.pairs)) for sample in samples]
         whole = LookEvidence(*map(np.array, zip(*evidence, strict=True)))
         troubles = [sample.trouble(look, gate) for sample in samples]
         usable = np.array([not trouble for trouble in troubles])

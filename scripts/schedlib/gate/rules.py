@@ -117,9 +117,14 @@ class GatesFile(Strict, frozen=True):
 
 
 class Gate(GatesUsed, frozen=True):
-    """A gates file: its settings, and what is judged."""
+    """A gates file: its settings, and what is judged.
+
+    Attributes:
+        pairs: the boots are pairs of a plan, and are judged within each pair.
+    """
 
     rules: tuple[GateRule, ...]
+    pairs: bool = False
 
     @property
     def family(self) -> int:

@@ -53,6 +53,12 @@ def test_an_order_is_balanced_block_by_block(labels: Sequence[str], seed: int) -
             assert max(counts) - min(counts) <= 2
 
 
+def test_the_order_of_each_pair_is_drawn() -> None:
+    found = blocks(TWO, 200, 1, 1)
+    assert set(found) == {("base", "candidate"), ("candidate", "base")} and len(found) == 200
+    assert 60 < sum(first == "base" for first, _ in found) < 140
+
+
 @pytest.mark.parametrize("labels", [TWO, THREE])
 def test_any_two_kernels_are_in_an_order_of_the_gate(labels: Sequence[str]) -> None:
     for a, b in combinations(labels, 2):

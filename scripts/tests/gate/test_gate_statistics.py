@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -20,6 +21,7 @@ from schedlib.gate.statistics import (
     holm,
     mean_interval,
     mean_p,
+    pairs_p,
     rank_p,
     shift,
     shift_interval,
@@ -116,7 +118,20 @@ def test_what_differs_between_blocks_has_no_effect() -> None:
     assert mean_p(one + moved, other + moved) == pytest.approx(mean_p(one, other))
 
 
-@pytest.mark.parametrize("p_of", [rank_p, block_p, worse_p, mean_p])
+def test_signed_ranks_against_scipy(lot: np.random.Generator) -> None:
+    for boots in (5, 8, 20):
+        one, other = lot.standard_normal(boots), lot.standard_normal(boots) + 0.5
+        expected = stats.wilcoxon(other, one, alternative="greater", method="exact").pvalue
+        assert pairs_p(one, other) == pytest.approx(expected)
+        drift = 100 * lot.standard_normal(boots)
+        assert pairs_p(one + drift, other + drift) == pytest.approx(expected)
+    assert pairs_p(np.zeros(8), np.zeros(8)) == 1
+
+
+IN_PAIRS = [partial(worse_p, pairs=True), partial(mean_p, pairs=True)]
+
+
+@pytest.mark.parametrize("p_of", [rank_p, block_p, worse_p, mean_p, *IN_PAIRS])
 def test_each_test_keeps_its_level(p_of: Callable[[Values, Values], Values], lot: np.random.Generator) -> None:
     values = lot.standard_normal((4000, 24))
     p = p_of(values[:, :12], values[:, 12:])

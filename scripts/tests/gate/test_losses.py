@@ -40,10 +40,10 @@ def printed(capsys: pytest.CaptureFixture[str]) -> str:
     return " ".join(capsys.readouterr().out.split())
 
 
-def write_plan(campaign: Campaign, base_lost: int, candidate_lost: int) -> None:
+def write_plan(campaign: Campaign, base_lost: int, candidate_lost: int, *, pairs: bool = False) -> None:
     """A plan whose attempts are ten done ones of each kernel, and some that were lost."""
     kernels = tuple(BootedKernel(label, f"7.3.4-{label}", "true") for label in ("base", "candidate"))
-    place, blocks = campaign.place.parent, (("base", "candidate") * 10,)
+    place, blocks = campaign.place.parent, (("base", "candidate"),) * 10 if pairs else (("base", "candidate") * 10,)
     plan = GatePlan(
         schema="gate-plan-1", kernels=kernels, blocks=blocks, looks=(10,), seed=1, suite="quick", only=(), runs=1,
         gates="default", losses=5,
@@ -75,6 +75,18 @@ def test_lost_attempts_of_a_plan(
 ) -> None:
     write_plan(campaign, base_lost, candidate_lost)
     assert (main(campaign.words()), said in printed(capsys)) == (code, True)
+
+
+@pytest.mark.parametrize(("pairs", "code"), [(True, 1), (False, 3)])
+def test_pairs_of_a_plan_are_compared_within_each_pair(
+    pairs: bool, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From pair to pair the machine differs by 30 %, and the candidate is 6 % slower."""
+    campaign = Campaign(tmp_path / "campaign/runs")
+    walk = [10_000 * 1.3 ** (place % 5) + place for place in range(10)]
+    campaign.boots(walk, [1.06 * value for value in walk])
+    write_plan(campaign, 0, 0, pairs=pairs)
+    assert (main(campaign.words()), "compared within each pair" in printed(capsys)) == (code, pairs)
 
 
 def test_the_chance_is_fishers() -> None:
