@@ -175,7 +175,7 @@ class HistoryOptions:
     """The options of `gate history`."""
 
     directory: Path = option("DIR", "where gate --json wrote its results", existing_directory)
-    json: Path | None = option("--json FILE", "write the result here too (schema gate-history-2)", new_file)
+    json: Path | None = option("--json FILE", "write the result here too (schema gate-history-3)", new_file)
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def _add_history(verbs: Verbs) -> None:
     add_verb(
         verbs,
         "history",
-        "verdicts over time, creep below the budget, and FAILs that were withdrawn",
+        "verdicts over time, and creep below the budget",
         first=[
             "schedline gate history gates                     what gate --json has written to gates/",
             "schedline gate history gates --json history.json",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the documents of many gates say of creep, and of FAILs that were withdrawn.
+"""What the documents of many gates say of creep.
 
 Creep is what became worse in steps too small for a gate. Steps are found by e-divisive (Matteson and James, Journal of
 the American Statistical Association 109, 2014) with the t test and the merging of Hunter (Fleming et al., ICPE 2023),
@@ -46,23 +46,6 @@ _FEW = 3
 """Releases whose mean is a level."""
 
 
-class MetricScore(Strict, frozen=True):
-    """How a metric's budget fared.
-
-    Attributes:
-        gates: how often the metric was judged.
-        failed: pairs of kernels of which a gate failed this metric.
-        withdrawn: those of them of which a later gate did not.
-    """
-
-    tool: str
-    name: str
-    budget: Number
-    gates: Count
-    failed: Count
-    withdrawn: Count
-
-
 class LevelSeries(Strict, frozen=True):
     """The level of a metric over time, a value for each pair of kernels.
 
@@ -100,15 +83,14 @@ class LevelSeries(Strict, frozen=True):
 
 
 class HistoryDocument(Document, frozen=True, kw_only=True):
-    """schedline gate history: the verdicts over time, creep, and how often a FAIL was withdrawn."""
+    """schedline gate history: the verdicts over time, and creep."""
 
-    schema: Literal["gate-history-2"]
+    schema: Literal["gate-history-3"]
     tool: Word
     started: Moment
     status: Verdict
     gates: Count
     verdicts: dict[str, Count]
-    scores: tuple[MetricScore, ...]
     series: tuple[LevelSeries, ...]
 
 
@@ -147,13 +129,12 @@ def history_of(gates: Sequence[GateDocument]) -> HistoryDocument:
     ):
         verdicts.append(Verdict.INCONCLUSIVE)
     return HistoryDocument(
-        schema="gate-history-2",
+        schema="gate-history-3",
         tool=TOOL,
         started=datetime.now(UTC),
         status=worst(verdicts),
         gates=len(gates),
         verdicts={name.value: count for name, count in Counter(gate.status for gate in gates).items()},
-        scores=tuple(_scores(gates)),
         series=series,
     )
 
@@ -295,20 +276,8 @@ def _judged(
     return Verdict.INCONCLUSIVE, f"{crept}, but {own}: the machine may have become slower, not the kernel"
 
 
-def _scores(gates: Sequence[GateDocument]) -> Iterator[MetricScore]:
-    judged: dict[tuple[str, str], list[_Point]] = {}
-    for gate in gates:
-        for metric in gate.metrics:
-            judged.setdefault(metric.key, []).append((gate, metric))
-    for (tool, name), points in sorted(judged.items()):
-        failed = {_pair(gate) for gate, metric in points if metric.verdict is Verdict.FAIL}
-        last = {_pair(gate): metric.verdict for gate, metric in points}
-        withdrawn = sum(last[pair] is not Verdict.FAIL for pair in failed)
-        yield MetricScore(tool, name, points[-1][1].budget, len(points), len(failed), withdrawn)
-
-
 def history_text(found: HistoryDocument, gates: Sequence[GateDocument]) -> str:
-    """The latest gates, the levels and the scores; all but the verdict."""
+    """The latest gates and the levels; all but the verdict."""
     counts = ", ".join(f"{count} {name}" for name, count in found.verdicts.items())
     out = [f"{found.gates} gates: {counts or 'none'}"]
     out += [f"the last {_SHOWN}:"] if len(gates) > _SHOWN else []
@@ -323,10 +292,6 @@ def history_text(found: HistoryDocument, gates: Sequence[GateDocument]) -> str:
     some = "a gate" if failed == 1 else f"{failed} gates"
     out += wrapped(f"{some} failed, and no later one withdrew that: no PASS") if failed else []
     out += [row for each in found.series if each.reason for row in wrapped(f"{each.name}: {each.reason}")]
-    out.append("")
-    for score in found.scores:
-        said = f"{score.name}: {score.failed} pairs of kernels failed, {score.withdrawn} of them not when gated again"
-        out += wrapped(said) if score.failed else []
     return "\n".join(out).rstrip()
 
 
