@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from suite_place import Place as SuitePlace
-from workload_runs import DIRECTORY, TINY, Place, compile_program
+from workload_runs import DIRECTORY, WORKLOADS, Place, compile_program
 
 from schedlib.cache import cache_dir
 from schedlib.kernel.build import Kernel, built
@@ -191,7 +191,7 @@ def user_clone(series: Tree, name: str) -> Path:
 def workloads(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with all workloads, compiled."""
     directory = tmp_path_factory.mktemp("workloads")
-    for tool in (*TINY, "cluster_wakeup", "task_moves"):
+    for tool in WORKLOADS:
         compile_program(series, DIRECTORY / f"{tool}.c", directory / tool)
     return directory
 

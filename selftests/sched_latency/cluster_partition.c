@@ -4,51 +4,36 @@
  * another partition was rebuilt?
  *
  * Partition A has two clusters. A task sleeps on an idle CPU of the second one
- * and is woken from the first one through a pipe. The writer of a pipe is
- * expected to sleep soon, so the search for an idle CPU begins on its CPU. If
- * the cluster is scanned, the task goes to the waker's cluster. Otherwise it
- * stays on its old CPU, which is idle and shares the last level cache.
- * Partition B has two CPUs of different clusters, and therefore no domain for
- * clusters. Splitting B must change nothing in A.
+ * and is woken from the first one through a pipe, as in cluster_wakeup. If the
+ * cluster is scanned, the task goes to the waker's cluster. Otherwise it stays
+ * on its old CPU, which is idle and shares the last level cache. Partition B
+ * has two CPUs of different clusters, and therefore no domain for clusters.
+ * Splitting B must change nothing in A.
  *
  * All changes are undone at the end, also after a signal. On a kernel with the
  * defect, removing A restores the scan.
  */
 #define _GNU_SOURCE
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 
-#include "topology.h"
+#include "sched_latency.h"
 
-#define ROUNDS		200
+#define WAKEUPS		200
 /* Seconds: in new domains the scan starts after the next load balance. */
-#define PATIENCE	10
+#define SCAN_STARTS	10
 /* Each split drops one reference; each partition with clusters holds one. */
 #define SPLITS		4
 
-#define DEBUG		"/sys/kernel/debug/sched"
-#define DOMAIN		DEBUG "/domains/cpu%d/domain%d"
+#define A	"sched_latency_a"
+#define B	"sched_latency_b"
+#define PART	B "/part"
 
 static char cgroup[256];
-static struct cpus a, b, first;
-static int waker_cpu, wakee_cpu;
+static struct cpus b;
+/* Its LLC is partition A. */
+static struct place place = { .waker = -1, .wakee = -1 };
 static bool known_defect;
-static char verbose[8];
-
-/* A cluster is more than a core, and less than a package. */
-static bool cluster_of(int cpu, struct cpus *cluster)
-{
-	struct cpus core, package;
-
-	return cpus_sharing(cpu, CLUSTER, cluster) && cpus_sharing(cpu, CORE, &core) &&
-	       cpus_sharing(cpu, PACKAGE, &package) &&
-	       cpus_count(cluster) > cpus_count(&core) &&
-	       cpus_count(cluster) < cpus_count(&package);
-}
 
 /* For A two clusters of a package; for B two CPUs of different clusters. */
 static bool choose_cpus(void)
@@ -56,68 +41,48 @@ static bool choose_cpus(void)
 	int nr = sysconf(_SC_NPROCESSORS_CONF);
 	struct cpus cluster, package;
 
-	for (int cpu = 0; cpu < nr; cpu++) {
-		if (cpus_has(&a, cpu) || !cluster_of(cpu, &cluster))
+	for (int cpu = 0; cpu < nr && place.wakee < 0; cpu++) {
+		if (cpus_has(&place.llc, cpu) || !real_cluster_of(cpu, &cluster))
 			continue;
-		if (!cpus_count(&first)) {
-			first = cluster;
-			a = cluster;
-			waker_cpu = cpu;
+		if (place.waker < 0) {
+			place.cluster = cluster;
+			place.llc = cluster;
+			place.waker = cpu;
 			cpus_sharing(cpu, PACKAGE, &package);
 		} else if (cpus_has(&package, cpu)) {
-			cpus_or(&a, &cluster);
-			wakee_cpu = cpu;
-			break;
+			cpus_or(&place.llc, &cluster);
+			place.wakee = cpu;
 		}
 	}
-	if (cpus_equal(&a, &first))
-		return false;
-
 	for (int cpu = 0; cpu < nr && cpus_count(&b) < 2; cpu++) {
-		if (cpus_has(&a, cpu) || !cpus_sharing(cpu, CLUSTER, &cluster))
+		if (cpus_has(&place.llc, cpu) || !cpus_sharing(cpu, CLUSTER, &cluster))
 			continue;
 		cpus_and(&cluster, &b);
 		if (!cpus_count(&cluster))
 			cpus_add(&b, cpu);
 	}
-	return cpus_count(&b) == 2;
+	return place.wakee >= 0 && cpus_count(&b) == 2;
 }
-
-/* CLOCK_MONOTONIC is never stepped. */
-static time_t seconds_now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec;
-}
-
-/* Partitions. */
 
 static bool make_partition(const char *name, const struct cpus *cpus)
 {
 	char path[512], said[256] = "";
 
 	snprintf(path, sizeof(path), "%s/%s", cgroup, name);
-	if (mkdir(path, 0755)) {
-		ksft_print_msg("%s: %s\n", path, strerror(errno));
-		return false;
-	}
-	if (!write_text(cpus_list(cpus), "%s/cpuset.cpus", path) ||
-	    !write_text("root", "%s/cpuset.cpus.partition", path) ||
-	    !read_line(said, sizeof(said), "%s/cpuset.cpus.partition", path) ||
-	    strcmp(said, "root")) {
-		ksft_print_msg("%s with CPUs %s is no partition: %s\n",
-			       path, cpus_list(cpus), said[0] ? said : strerror(errno));
-		return false;
-	}
-	return true;
+	if (!mkdir(path, 0755) && write_text(cpus_list(cpus), "%s/cpuset.cpus", path) &&
+	    write_text("root", "%s/cpuset.cpus.partition", path) &&
+	    read_line(said, sizeof(said), "%s/cpuset.cpus.partition", path) &&
+	    !strcmp(said, "root"))
+		return true;
+	ksft_print_msg("%s with CPUs %s is no partition: %s\n", path, cpus_list(cpus),
+		       said[0] ? said : strerror(errno));
+	return false;
 }
 
 static bool end_partition(const char *name)
 {
+	__u64 end = now() + SCAN_STARTS * NS_PER_S;
 	char path[512];
-	time_t end = seconds_now() + PATIENCE;
 
 	snprintf(path, sizeof(path), "%s/%s", cgroup, name);
 	if (access(path, F_OK))
@@ -125,7 +90,7 @@ static bool end_partition(const char *name)
 	write_text("member", "%s/cpuset.cpus.partition", path);
 	/* A task that has just ended may still be counted. */
 	while (rmdir(path)) {
-		if (errno != EBUSY || seconds_now() > end) {
+		if (errno != EBUSY || now() > end) {
 			ksft_print_msg("%s stays: %s\n", path, strerror(errno));
 			return false;
 		}
@@ -134,15 +99,11 @@ static bool end_partition(const char *name)
 	return true;
 }
 
-#define A	"sched_latency_a"
-#define B	"sched_latency_b"
-#define PART	B "/part"
-
 static bool split_b(void)
 {
 	struct cpus part = {};
 
-	cpus_add(&part, cpus_nth(&b, 1));
+	cpus_add(&part, cpus_next(&b, cpus_next(&b, -1)));
 	if (!write_text("+cpuset", "%s/%s/cgroup.subtree_control", cgroup, B))
 		return false;
 	for (int i = 0; i < SPLITS; i++)
@@ -151,128 +112,40 @@ static bool split_b(void)
 	return true;
 }
 
-/* The pair of tasks. */
-
-struct counts {
-	int cluster, stayed, elsewhere;
-};
-
-static void wakee(int in, int out)
-{
-	int cpu, go;
-
-	do {
-		if (!run_on_cpu(wakee_cpu) || !run_on(&a))
-			_exit(KSFT_FAIL);
-		cpu = sched_getcpu();
-		if (write(out, &cpu, sizeof(cpu)) != sizeof(cpu) ||
-		    read(in, &go, sizeof(go)) != sizeof(go))
-			break;
-		cpu = sched_getcpu();
-	} while (write(out, &cpu, sizeof(cpu)) == sizeof(cpu));
-	_exit(0);
-}
-
-/* The syscall file of a task that is off its CPU names its system call. */
-static void await_sleep(pid_t pid)
-{
-	char text[256];
-
-	do {
-		if (!read_line(text, sizeof(text), "/proc/%d/syscall", pid))
-			_exit(KSFT_FAIL);
-	} while (atoi(text) != SYS_read || !strncmp(text, "running", 7));
-}
-
-static void waker(int result)
-{
-	struct counts counts = {};
-	int to[2], from[2], was, is;
-	time_t end;
-	pid_t pid;
-
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || pipe(to) || pipe(from) ||
-	    !write_text("0", "%s/%s/cgroup.procs", cgroup, A))
-		_exit(KSFT_FAIL);
-	pid = fork();
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		wakee(to[0], from[1]);
-	}
-	if (!run_on_cpu(waker_cpu))
-		_exit(KSFT_FAIL);
-	end = seconds_now() + PATIENCE;
-	for (int round = 0; round < ROUNDS;) {
-		if (read(from[0], &was, sizeof(was)) != sizeof(was))
-			_exit(KSFT_FAIL);
-		await_sleep(pid);
-		if (write(to[1], &was, sizeof(was)) != sizeof(was) ||
-		    read(from[0], &is, sizeof(is)) != sizeof(is))
-			_exit(KSFT_FAIL);
-		/* Something else moved it before it slept. */
-		if (was != wakee_cpu)
-			continue;
-		/* Count from the first wake-up that goes to the cluster. */
-		if (!round && !cpus_has(&first, is) && seconds_now() < end)
-			continue;
-		round++;
-		if (cpus_has(&first, is))
-			counts.cluster++;
-		else if (is == was)
-			counts.stayed++;
-		else
-			counts.elsewhere++;
-	}
-	_exit(write(result, &counts, sizeof(counts)) == sizeof(counts) ? 0 : KSFT_FAIL);
-}
-
-static const char *domains_of(int cpu)
-{
-	static char text[256];
-	char name[32];
-
-	text[0] = '\0';
-	for (int i = 0; read_line(name, sizeof(name), DOMAIN "/name", cpu, i); i++)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s", name);
-	return text[0] ? text : " (unknown)";
-}
-
 /* Is the cluster scanned in A? */
 static bool scanned(const char *when)
 {
-	struct counts counts = {};
-	int result[2];
+	struct placed *found = shared_memory(sizeof(*found));
+	struct samples latency;
+	int status;
 	pid_t pid;
 
-	if (pipe(result))
-		ksft_exit_fail_perror("pipe");
 	fflush(stdout);
-	pid = fork();
-	if (!pid)
-		waker(result[1]);
-	close(result[1]);
-	if (read(result[0], &counts, sizeof(counts)) != sizeof(counts))
+	pid = fork_bound();
+	if (!pid) {
+		common.cpus = place.llc;
+		samples_new(&latency);
+		if (!write_text("0", "%s/%s/cgroup.procs", cgroup, A))
+			_exit(KSFT_FAIL);
+		wake_from_cluster(&place, WAKEUPS, SCAN_STARTS, &latency, found);
+		_exit(0);
+	}
+	if (waitpid(pid, &status, 0) != pid || status)
 		ksft_exit_fail_msg("the pair of tasks ended early\n");
-	close(result[0]);
-	waitpid(pid, NULL, 0);
-	ksft_print_msg("%s: of %d wakeups from CPU %d of a task on the idle CPU %d:\n",
-		       when, ROUNDS, waker_cpu, wakee_cpu);
-	ksft_print_msg("  %d to the waker's cluster, %d stayed, %d elsewhere\n",
-		       counts.cluster, counts.stayed, counts.elsewhere);
-	ksft_print_msg("  domains of CPU %d:%s\n", waker_cpu, domains_of(waker_cpu));
-	return counts.cluster > ROUNDS / 2;
+	ksft_print_msg("%s, of a task on the idle CPU %d that CPU %d woke %d times:\n", when,
+		       place.wakee, place.waker, WAKEUPS);
+	ksft_print_msg("  %ld to the waker's cluster, %ld stayed, %ld elsewhere\n",
+		       found->cluster, found->stayed, found->elsewhere);
+	return 2 * found->cluster > WAKEUPS - found->moved;
 }
 
 static int run(void)
 {
-	bool before, after, again;
+	bool before, after;
 
-	if (!make_partition(A, &a) || !make_partition(B, &b))
+	if (!make_partition(A, &place.llc) || !make_partition(B, &b))
 		ksft_exit_skip("the partitions cannot be made\n");
 	ksft_set_plan(3);
-	ksft_print_msg("partition A: CPUs %s\n", cpus_list(&a));
-	ksft_print_msg("partition B: CPUs %s\n", cpus_list(&b));
-
 	before = scanned("before");
 	ksft_test_result(before, "cluster_scanned\n");
 
@@ -285,15 +158,13 @@ static int run(void)
 	else
 		ksft_test_result(after, "other_partition_split\n");
 
-	if (!end_partition(A) || !make_partition(A, &a))
+	if (!end_partition(A) || !make_partition(A, &place.llc))
 		ksft_exit_fail_msg("partition A cannot be rebuilt\n");
-	again = scanned("after A was rebuilt");
-	ksft_test_result(again, "own_partition_rebuilt\n");
+	ksft_test_result(scanned("after A was rebuilt"), "own_partition_rebuilt\n");
 	ksft_finished();
 }
 
-/* The clean-up: the test runs in a child of the process that cleans up. */
-
+/* The test runs in a child of the process that cleans up. */
 static pid_t child;
 
 static void end_child(int signo)
@@ -304,7 +175,7 @@ static void end_child(int signo)
 
 static bool find_cgroup(void)
 {
-	FILE *mounts = fopen("/proc/self/mounts", "r");
+	FILE *mounts = fopen("/proc/self/mounts", "re");
 	char type[64], controllers[256];
 	bool found = false;
 
@@ -350,9 +221,6 @@ int main(int argc, char **argv)
 	if (!read_line(enabled, sizeof(enabled), "%s/cgroup.subtree_control", cgroup) ||
 	    !write_text("+cpuset", "%s/cgroup.subtree_control", cgroup))
 		ksft_exit_skip("the cpuset controller cannot be used: %s\n", strerror(errno));
-	/* Domains are shown only while this is on. */
-	read_line(verbose, sizeof(verbose), DEBUG "/verbose");
-	write_text("Y", DEBUG "/verbose");
 	end_partitions();
 
 	fflush(stdout);
@@ -367,9 +235,7 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_UNBLOCK, &signals, NULL);
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
-
 	end_partitions();
-	write_text(verbose, DEBUG "/verbose");
 	if (!strstr(enabled, "cpuset"))
 		write_text("-cpuset", "%s/cgroup.subtree_control", cgroup);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : KSFT_FAIL;

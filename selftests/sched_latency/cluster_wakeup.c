@@ -18,165 +18,50 @@
  * rest of the LLC; else it goes to the cluster.
  */
 #define _GNU_SOURCE
-#include "workload.h"
+#include "sched_latency.h"
 
 static int wakeups = 300, nr_rounds = 9;
-
-/* The CPUs of a waker and of its task, and the waker's cluster and LLC. */
-struct place {
-	int waker, wakee;
-	struct cpus cluster, llc;
-};
-
 static struct place places[MOST_ROUNDS];
 static int nr_places;
 
-static struct results *all;
-/* For each CPU that the task woke up on. */
-static struct histogram *latency_on;
-static __u64 stamp;
-static int to[2], from[2];
-static bool over;
-
-/* The syscall file of a thread that is off its CPU names its system call. */
-static void await_sleep(pid_t tid)
+static void measure(void)
 {
-	char text[256];
+	struct metric *picked, *left, *chance;
+	struct placed sum = {};
+	struct samples latency;
+	long n, all = (long)nr_rounds * wakeups;
 
-	do {
-		if (!read_line(text, sizeof(text), "/proc/self/task/%d/syscall", tid))
-			give_up(all, "/proc/self/task/%d/syscall: %s", tid, strerror(errno));
-	} while (!strncmp(text, "running", 7) || atoi(text) != SYS_read);
-}
-
-struct wakee {
-	const struct place *place;
-	pid_t tid;
-	int slept_on, ran_on;
-};
-
-static void must(bool done)
-{
-	if (!done)
-		give_up(all, "a wake-up failed: %s", strerror(errno));
-}
-
-static void *be_woken(void *argument)
-{
-	struct wakee *own = argument;
-	char byte = 0;
-	__u64 taken;
-
-	own->tid = syscall(SYS_gettid);
-	for (;;) {
-		/* If it sleeps elsewhere, it may rightly stay there. */
-		must(run_on_cpu(own->place->wakee) && run_on(&own->place->llc));
-		own->slept_on = sched_getcpu();
-		must(write(from[1], &byte, 1) == 1 && read(to[0], &byte, 1) == 1);
-		if (over)
-			return NULL;
-		inject_delay();
-		own->ran_on = sched_getcpu();
-		taken = now() - stamp;
-		if (!cpus_has(&common.cpus, own->ran_on))
-			give_up(all, MOVED_AWAY, own->ran_on);
-		histogram_add(&latency_on[own->ran_on], taken);
-		must(write(from[1], &byte, 1) == 1);
-	}
-}
-
-struct counts {
-	__u64 cluster, stayed, elsewhere, moved;
-};
-
-static void wake(const struct place *place, struct counts *counts)
-{
-	struct wakee wakee = { .place = place };
-	pthread_t thread;
-	char byte = 0;
-
-	over = false;
-	must(run_on_cpu(place->waker));
-	start_thread(all, &thread, be_woken, &wakee);
-	for (int i = 0; i < wakeups; i++) {
-		must(read(from[0], &byte, 1) == 1);
-		await_sleep(wakee.tid);
-		stamp = now();
-		must(write(to[1], &byte, 1) == 1 && read(from[0], &byte, 1) == 1);
-		/* Something else moved it before it slept. */
-		if (wakee.slept_on != place->wakee)
-			counts->moved++;
-		else if (cpus_has(&place->cluster, wakee.ran_on))
-			counts->cluster++;
-		else if (wakee.ran_on == place->wakee)
-			counts->stayed++;
-		else
-			counts->elsewhere++;
-	}
-	must(read(from[0], &byte, 1) == 1);
-	over = true;
-	must(write(to[1], &byte, 1) == 1);
-	pthread_join(thread, NULL);
-}
-
-static double share(double part, double whole)
-{
-	return whole ? 100 * part / whole : 0;
-}
-
-static void measure(struct results *results)
-{
-	double picked[MOST_ROUNDS], left[MOST_ROUNDS], chance[MOST_ROUNDS], mean = 0;
-	struct histogram *latency;
-	struct counts sum = {};
-	struct metric *metric;
-	__u64 n;
-
-	all = results;
-	latency = calloc(1, sizeof(*latency));
-	latency_on = calloc(cpus_last(&common.cpus) + 1, sizeof(*latency_on));
-	if (!latency || !latency_on)
-		give_up(results, "no memory");
-	if (pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC))
-		give_up_refused(results, "pipe", errno);
+	samples_new(&latency);
+	picked = add_metric(RATE, HIGHER, "%", 0, all, "cluster.picked");
+	left = add_metric(RATE, HIGHER, "%", 0, all, "cluster.left_prev");
+	chance = add_metric(EXACT, NEITHER, "%", 0, all, "cluster.chance");
 	for (int i = 0; i < nr_rounds; i++) {
 		const struct place *place = &places[i % nr_places];
-		struct counts counts = {};
+		struct placed found = {};
 
-		wake(place, &counts);
-		picked[i] = share(counts.cluster, wakeups - counts.moved);
-		left[i] = share(wakeups - counts.moved - counts.stayed, wakeups - counts.moved);
-		chance[i] = share(cpus_count(&place->cluster) - 1, cpus_count(&place->llc) - 1);
-		mean += chance[i] / nr_rounds;
-		sum.cluster += counts.cluster;
-		sum.stayed += counts.stayed;
-		sum.elsewhere += counts.elsewhere;
-		sum.moved += counts.moved;
+		wake_from_cluster(place, wakeups, 0, &latency, &found);
+		n = wakeups - found.moved;
+		picked->rounds[i] = percent(found.cluster, n);
+		left->rounds[i] = percent(n - found.stayed, n);
+		chance->rounds[i] = percent(cpus_count(&place->cluster) - 1,
+					    cpus_count(&place->llc) - 1);
+		chance->value += chance->rounds[i] / nr_rounds;
+		sum.cluster += found.cluster;
+		sum.stayed += found.stayed;
+		sum.elsewhere += found.elsewhere;
+		sum.moved += found.moved;
 	}
-	n = sum.cluster + sum.stayed + sum.elsewhere;
-	metric = add_metric(results, EXACT, NEITHER, "wakeups", n, "wakeups");
-	metric->n = n;
-	metric = add_metric(results, RATE, HIGHER, "%", share(sum.cluster, n), "cluster.picked");
-	metric->n = n;
-	metric->aim = POINTS;
-	metric->nr_rounds = nr_rounds;
-	memcpy(metric->rounds, picked, nr_rounds * sizeof(*picked));
-	metric = add_metric(results, RATE, HIGHER, "%", share(n - sum.stayed, n),
-			    "cluster.left_prev");
-	metric->n = n;
-	metric->nr_rounds = nr_rounds;
-	memcpy(metric->rounds, left, nr_rounds * sizeof(*left));
-	metric = add_metric(results, EXACT, NEITHER, "%", mean, "cluster.chance");
-	metric->nr_rounds = nr_rounds;
-	memcpy(metric->rounds, chance, nr_rounds * sizeof(*chance));
-	add_metric(results, RATE, LOWER, "%", share(sum.stayed, n), "cluster.stayed")->n = n;
-	add_metric(results, RATE, LOWER, "%", share(sum.elsewhere, n), "cluster.elsewhere")->n = n;
-	add_metric(results, EXACT, NEITHER, "wakeups", sum.moved, "moved_before");
-	for (int cpu = cpus_next(&common.cpus, -1); cpu >= 0; cpu = cpus_next(&common.cpus, cpu)) {
-		add_row(results, "latency", cpu, &latency_on[cpu]);
-		histogram_merge(latency, &latency_on[cpu]);
-	}
-	add_quantiles(results, "latency", latency, P50_COMPARED);
+	n = all - sum.moved;
+	picked->value = percent(sum.cluster, n);
+	left->value = percent(n - sum.stayed, n);
+	picked->nr_rounds = nr_rounds;
+	left->nr_rounds = nr_rounds;
+	chance->nr_rounds = nr_rounds;
+	add_metric(EXACT, NEITHER, "wakeups", n, n, "wakeups");
+	add_metric(RATE, LOWER, "%", percent(sum.stayed, n), n, "cluster.stayed");
+	add_metric(RATE, LOWER, "%", percent(sum.elsewhere, n), n, "cluster.elsewhere");
+	add_metric(EXACT, NEITHER, "wakeups", sum.moved, all, "moved_before");
+	add_samples("latency", &latency, false);
 }
 
 /* False if the kernel says that it has none. Before 6.15 it does not say. */
@@ -184,7 +69,7 @@ static bool cluster_domains(void)
 {
 	FILE *file = fopen("/proc/schedstat", "re");
 	bool found = false, named = false;
-	char line[LIST_SIZE], name[16];
+	char line[4096], name[16];
 
 	while (file && !found && fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "domain%*d %15[A-Z]", name) != 1)
@@ -213,16 +98,13 @@ static bool choose_place(struct place *place)
 {
 	place->waker = -1;
 	place->wakee = -1;
-	for (int cpu = cpus_next(&place->cluster, -1); cpu >= 0;
-	     cpu = cpus_next(&place->cluster, cpu))
+	for_each_cpu(cpu, &place->cluster)
 		if (!cpus_has(&place->cluster, next_in_llc(place, cpu)))
 			place->waker = cpu;
-	for (int cpu = cpus_next(&place->llc, -1); cpu >= 0; cpu = cpus_next(&place->llc, cpu)) {
-		bool next = cpu == next_in_llc(place, place->waker);
-
-		if (!cpus_has(&place->cluster, cpu) && (place->wakee < 0 || !next))
+	for_each_cpu(cpu, &place->llc)
+		if (!cpus_has(&place->cluster, cpu) &&
+		    (place->wakee < 0 || cpu != next_in_llc(place, place->waker)))
 			place->wakee = cpu;
-	}
 	return place->waker >= 0 && place->wakee >= 0 && cpus_count(&place->cluster) > 1;
 }
 
@@ -232,7 +114,7 @@ static const char *cannot(void)
 	struct cpus seen = {};
 	bool named = false;
 
-	for (int cpu = cpus_next(&common.cpus, -1); cpu >= 0; cpu = cpus_next(&common.cpus, cpu)) {
+	for_each_cpu(cpu, &common.cpus) {
 		struct place *place = &places[nr_places];
 
 		if (nr_places == nr_rounds || cpus_has(&seen, cpu) ||
@@ -246,11 +128,12 @@ static const char *cannot(void)
 		cpus_and(&place->llc, &common.cpus);
 		nr_places += choose_place(place);
 	}
-	if (nr_places)
-		return cluster_domains() ? NULL :
-		       "no domain for clusters: no CONFIG_SCHED_CLUSTER, or a cpuset partition";
-	return named ? "the CPUs that may be used are not a cluster and other CPUs of its LLC" :
-	       "no cluster here is more than a core and less than an LLC";
+	if (!nr_places)
+		return named ?
+		       "the CPUs that may be used are not a cluster and other CPUs of its LLC" :
+		       "no cluster here is more than a core and less than an LLC";
+	return cluster_domains() ? NULL :
+	       "no domain for clusters: no CONFIG_SCHED_CLUSTER, or a cpuset partition";
 }
 
 static const struct option_row rows[] = {
@@ -259,28 +142,26 @@ static const struct option_row rows[] = {
 };
 
 static const struct test tests[] = {
-	{ .name = "woken", .rule = WORK, .metric = "wakeups" },
+	{ .name = "woken", .rule = DONE, .metrics = { "wakeups" } },
 	/* If prev does not yield, the task never leaves it: nothing else is busy. */
-	{ .name = "prev_yields", .rule = ABOVE, .metric = "cluster.left_prev",
-	  .other = "cluster.chance", .since_major = 6, .since_minor = 7 },
+	{ .name = "prev_yields", .rule = ABOVE,
+	  .metrics = { "cluster.left_prev", "cluster.chance" },
+	  .since_major = 6, .since_minor = 7 },
 	/* If the LLC is scanned first, the next CPU is found, which is in another cluster. */
-	{ .name = "cluster_above_chance", .rule = ABOVE, .metric = "cluster.picked",
-	  .other = "cluster.chance", .since_major = 6, .since_minor = 7 },
-	{ .name = "woken_in_time", .rule = GROSS, .most_ms = FAIR_MS,
-	  .compared = { "latency.p50" } },
-	{ .name = "picked_within_baseline", .rule = BASELINE, .compared = { "cluster.picked" } },
-	{ .name = "latency_within_baseline", .rule = BASELINE, .compared = { "latency.p50" } },
+	{ .name = "cluster_above_chance", .rule = ABOVE,
+	  .metrics = { "cluster.picked", "cluster.chance" },
+	  .since_major = 6, .since_minor = 7 },
+	{ .name = "woken_in_time", .rule = AT_MOST,
+	  .metrics = { "latency.p50" }, .most_ms = FAIR_MS },
+	{ .name = "picked_within_baseline", .rule = BASELINE, .metrics = { "cluster.picked" } },
+	{ .name = "latency_within_baseline", .rule = BASELINE,
+	  .metrics = { "latency.p50" }, .reference = IPI },
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
 static const struct workload cluster_wakeup = {
 	.name = "cluster_wakeup",
-	.about =
-		"How often a task that wakes up is put on an idle CPU of the waker's cluster, and how\n"
-		"often chance would do that. KTAP on standard output.",
-	.examples = "  cluster_wakeup\n"
-		    "  cluster_wakeup --rounds 25 --wakeups 2000 --json run.json\n"
-		    "  cluster_wakeup --cpus 0-15\n",
+	.about = "How often a woken task is put on an idle CPU of the waker's cluster.",
 	.rows = rows,
 	.nr_rows = ARRAY_SIZE(rows),
 	.tests = tests,

@@ -15,28 +15,21 @@
  * pulled: an urgent task runs on each of the CPUs, and it waits here. Then the
  * urgent one there ends.
  *
- * What occupies the CPU here spins until the task is there, but no longer than
- * --patience-ms, if nothing moves. A round in which something else moved the
- * task does not count.
+ * What occupies the CPU here spins until the task is there, or for 100 ms if
+ * nothing moves. A round in which something else moved the task does not count.
  */
 #define _GNU_SOURCE
-#include <linux/futex.h>
-
-#include "workload.h"
+#include "sched_latency.h"
 
 #define URGENT	60
 #define LOW	40
 
 enum move { ON_IDLE, PUSHED, PULLED, MOVES };
 static const char * const names[MOVES] = { "on_idle", "pushed", "pulled" };
-static const char * const took[MOVES] = { "on_idle_after", "pushed_after", "pulled_after" };
 
 static int nr_rounds = 11;
-static double patience_ms = 100;
 
-static struct results *all;
 static int here = -1, there = -1;
-static struct cpus both;
 /* Why real-time tasks are not allowed, or NULL. */
 static const char *no_realtime;
 
@@ -52,30 +45,25 @@ struct task {
 
 static enum move move;
 static struct task mover, urgent, other;
-static struct histogram *histogram;
+static struct samples samples;
 static __u64 began;
 static bool other_left, waits, over;
 
 #define get(what)	__atomic_load_n(&(what), __ATOMIC_ACQUIRE)
 #define set(what, to)	__atomic_store_n(&(what), to, __ATOMIC_RELEASE)
 
-static void must(bool done)
-{
-	if (!done)
-		give_up(all, "a task cannot be placed: %s", strerror(errno));
-}
-
 static void wake(struct task *task)
 {
 	set(task->go, 1);
-	syscall(SYS_futex, &task->go, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	futex_wake(&task->go);
 }
 
-static void await_go(struct task *task)
+static void await_go(struct task *task, const struct cpus *set)
 {
+	must(run_on(set) && (!task->priority || be_realtime(task->priority)), "a task");
+	task->slept_on = sched_getcpu();
 	set(task->tid, syscall(SYS_gettid));
-	while (!get(task->go))
-		syscall(SYS_futex, &task->go, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+	futex_wait(&task->go, 0);
 }
 
 static void await_sleep(struct task *task)
@@ -85,10 +73,10 @@ static void await_sleep(struct task *task)
 
 	while (!end || end[2] != 'S') {
 		if (now() >= until)
-			give_up(all, "a task does not sleep");
+			give_up("a task does not sleep");
 		if (!get(task->tid))
 			continue;
-		must(read_line(text, sizeof(text), "/proc/self/task/%d/stat", task->tid));
+		must(read_line(text, sizeof(text), "/proc/self/task/%d/stat", task->tid), "stat");
 		end = strrchr(text, ')');
 	}
 }
@@ -96,22 +84,28 @@ static void await_sleep(struct task *task)
 /* Waits until the mover is there. Nothing is noted if it never is. */
 static void await_move(void)
 {
-	__u64 until = now() + (__u64)(patience_ms * 1e6);
+	__u64 until = now() + NS_PER_S / 10, time;
 
 	while (get(mover.on) != there && now() < until)
 		;
-	inject_delay();
+	time = woken();
 	if (get(mover.on) == there)
-		histogram_add(histogram, now() - began);
+		sample(&samples, there, time - began);
 	set(over, true);
+}
+
+static struct cpus only(int cpu)
+{
+	struct cpus one = {};
+
+	cpus_add(&one, cpu);
+	return one;
 }
 
 static void *run_mover(void *unused)
 {
-	must(run_on_cpu(here) && (!mover.priority || be_realtime(mover.priority)) &&
-	     run_on(&both));
-	mover.slept_on = sched_getcpu();
-	await_go(&mover);
+	must(run_on_cpu(here), "a CPU");
+	await_go(&mover, &common.cpus);
 	do
 		set(mover.on, sched_getcpu());
 	while (!get(over));
@@ -120,8 +114,9 @@ static void *run_mover(void *unused)
 
 static void *run_urgent(void *unused)
 {
-	must(run_on_cpu(here) && be_realtime(URGENT));
-	await_go(&urgent);
+	struct cpus one = only(here);
+
+	await_go(&urgent, &one);
 	set(urgent.on, here);
 	if (move == PUSHED)
 		began = now();
@@ -135,10 +130,10 @@ static void *run_urgent(void *unused)
 
 static void *run_other(void *unused)
 {
+	struct cpus one = only(there);
 	__u64 until;
 
-	must(run_on_cpu(there) && be_realtime(URGENT));
-	await_go(&other);
+	await_go(&other, &one);
 	while (get(urgent.on) != here)
 		;
 	wake(&mover);
@@ -153,14 +148,14 @@ static void *run_other(void *unused)
 static void start(struct task *task, void *(*run)(void *unused), int priority)
 {
 	*task = (struct task){ .priority = priority, .on = -1, .slept_on = -1 };
-	start_thread(all, &task->thread, run, NULL);
+	start_thread(&task->thread, run, NULL);
 	await_sleep(task);
 }
 
 /* With as many runnable tasks as CPUs the one there may not be idle. */
 static bool some_cpu_is_idle(void)
 {
-	char text[128] = "";
+	char text[128];
 	int running;
 
 	return read_line(text, sizeof(text), "/proc/loadavg") &&
@@ -168,25 +163,24 @@ static bool some_cpu_is_idle(void)
 	       running < sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* Whether the task moved; -1 if the round does not count. */
-static int play(void)
+/* Whether the round counts. */
+static bool play(void)
 {
-	__u64 before = histogram->n;
 	bool counts;
 
 	set(over, false);
 	set(other_left, false);
-	must(run_on_cpu(there));
+	must(run_on_cpu(there), "a CPU");
 	start(&mover, run_mover, move == ON_IDLE ? 0 : LOW);
 	counts = mover.slept_on == here;
 	if (move == ON_IDLE) {
-		must(run_on_cpu(here));
+		must(run_on_cpu(here), "a CPU");
 		counts = counts && some_cpu_is_idle();
 		began = now();
 		wake(&mover);
 		await_move();
 		pthread_join(mover.thread, NULL);
-		return counts ? histogram->n > before : -1;
+		return counts;
 	}
 	start(&urgent, run_urgent, URGENT);
 	if (move == PULLED) {
@@ -204,89 +198,79 @@ static int play(void)
 	}
 	pthread_join(urgent.thread, NULL);
 	pthread_join(mover.thread, NULL);
-	return counts ? histogram->n > before : -1;
+	return counts;
 }
 
-static void measure(struct results *results)
+static void measure(void)
 {
-	all = results;
-	if (!guard_realtime())
-		give_up_refused(results, "RLIMIT_RTTIME", errno);
+	be_prompt();
 	for (move = 0; move < MOVES; move++) {
-		struct metric *metric;
-		int nr[2] = {};
+		int counted = 0, moved = 0;
+		char after[32];
 
 		if (no_realtime && move != ON_IDLE) {
-			add_absent(results, names[move], "%s", no_realtime);
+			add_absent(names[move], "%s", no_realtime);
 			continue;
 		}
-		histogram = calloc(1, sizeof(*histogram));
-		if (!histogram)
-			give_up(results, "no memory");
+		samples_new(&samples);
 		for (int round = 0; round < nr_rounds; round++) {
-			int moved = play();
+			__u64 before = samples_count(&samples);
+			bool counts = play();
 
-			if (moved >= 0)
-				nr[moved]++;
+			counted += counts;
+			moved += counts && samples_count(&samples) > before;
 		}
-		if (2 * (nr[0] + nr[1]) <= nr_rounds) {
-			add_absent(results, names[move],
+		if (2 * counted <= nr_rounds) {
+			add_absent(names[move],
 				   "in %d of %d rounds something else ran, or moved the task",
-				   nr_rounds - nr[0] - nr[1], nr_rounds);
+				   nr_rounds - counted, nr_rounds);
 			continue;
 		}
-		metric = add_metric(results, RATE, HIGHER, "%", 100.0 * nr[1] / (nr[0] + nr[1]),
-				    "%s", names[move]);
-		metric->n = nr[0] + nr[1];
-		if (nr[1])
-			add_quantiles(results, took[move], histogram, NONE_COMPARED);
+		add_metric(RATE, HIGHER, "%", percent(moved, counted), counted, "%s", names[move]);
+		snprintf(after, sizeof(after), "%s_after", names[move]);
+		add_samples(after, &samples, false);
 	}
 }
 
 static const char *cannot(void)
 {
-	const struct cpus *cpus = &common.cpus;
 	struct cpus llc;
 
-	for (int cpu = cpus_next(cpus, -1); cpu >= 0 && there < 0; cpu = cpus_next(cpus, cpu)) {
+	for_each_cpu(cpu, &common.cpus) {
 		if (!cpus_sharing(cpu, LLC, &llc))
 			return "sysfs shows no caches";
-		cpus_and(&llc, cpus);
+		cpus_and(&llc, &common.cpus);
 		here = cpu;
 		there = cpus_next(&llc, cpu);
+		if (there >= 0)
+			break;
 	}
 	if (there < 0)
 		return "no two of these CPUs share an LLC";
-	cpus_add(&both, here);
-	cpus_add(&both, there);
-	/* What the others do is no excuse. */
-	common.cpus = both;
+	/* What the other CPUs do is no excuse. */
+	common.cpus = only(here);
+	cpus_add(&common.cpus, there);
 	no_realtime = why_no_realtime(URGENT);
 	return NULL;
 }
 
 static const struct option_row rows[] = {
 	{ "rounds", 0, COUNT, &nr_rounds, 5, 1000, "how often each task has to move" },
-	{ "patience-ms", 0, NUMBER, &patience_ms, 1, 1000, "how long it has for that" },
 };
 
 static const struct test tests[] = {
-	{ .name = "idle_cpu_found", .rule = GROSS, .most_ms = FAIR_MS,
-	  .compared = { "on_idle", "on_idle_after.p50" } },
-	{ .name = "pushed_to_a_free_cpu", .rule = GROSS, .realtime = true,
-	  .most_ms = REALTIME_MS, .compared = { "pushed", "pushed_after.p50" } },
-	{ .name = "pulled_to_a_free_cpu", .rule = GROSS, .realtime = true,
-	  .most_ms = REALTIME_MS, .compared = { "pulled", "pulled_after.p50" } },
+	{ .name = "idle_cpu_found", .rule = AT_MOST, .most_ms = FAIR_MS,
+	  .metrics = { "on_idle", "on_idle_after.p50" } },
+	{ .name = "pushed_to_a_free_cpu", .rule = AT_MOST, .realtime = true,
+	  .most_ms = REALTIME_MS, .metrics = { "pushed", "pushed_after.p50" } },
+	{ .name = "pulled_to_a_free_cpu", .rule = AT_MOST, .realtime = true,
+	  .most_ms = REALTIME_MS, .metrics = { "pulled", "pulled_after.p50" } },
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
 static const struct workload task_moves = {
 	.name = "task_moves",
-	.about =
-		"Whether a task gets the CPU that is free for it: on a wake-up, or pushed or pulled\n"
-		"as a SCHED_FIFO task. KTAP on standard output.",
-	.examples = "  task_moves\n"
-		    "  task_moves --cpus 2,3 --rounds 101\n",
+	.about = "Whether a task gets the CPU that is free for it: woken, pushed or pulled.",
 	.rows = rows,
 	.nr_rows = ARRAY_SIZE(rows),
 	.tests = tests,

@@ -106,6 +106,6 @@ def start_of_storm(programs: Path) -> dict[str, float]:
 
     memory_per_child, in kB, is absent if other work freed more memory than the children took.
     """
-    words = ("--children", str(_CHILDREN), "--log-loops", "0", "--no-perf")
+    words = ("--children", str(_CHILDREN), "--log-loops", "0")
     with step(f"sleep_storm with {_CHILDREN} children"):
         return _own(programs / "sleep_storm", words)[1]

@@ -14,7 +14,7 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.cache import cache_dir, write_atomic
 from schedlib.errors import SchedlineError
-from schedlib.export.fitted import PROCESS, built_unifdef, closure, holds, kept_tests, told
+from schedlib.export.fitted import PROCESS, built_unifdef, holds, kept_tests, told
 from schedlib.git import git, try_git
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.paths import COLLECTION, KSELFTESTS, KUNIT, PROJECT, SELFTESTS
@@ -119,23 +119,25 @@ class _Series:
 def _add_documentation(series: _Series) -> _Series:
     """Add the documentation page, its entry in the index and the MAINTAINERS line."""
     maintainers = series.tree.read("MAINTAINERS", series.commit) or ""
-    line = f"F:\t{DOCUMENT}\n"
-    if line not in maintainers:
-        entry = re.search(r"^SCHEDULER\n(?:.+\n)*?(?=F:)", maintainers, re.M)
-        if entry is None:
-            raise SchedlineError("MAINTAINERS has no SCHEDULER entry", "use a tree nearer to 6.12 or 7.3")
-        maintainers = maintainers[: entry.end()] + line + maintainers[entry.end() :]
+    entry = re.search(r"^SCHEDULER\n(?:(?!F:).+\n)*((?:F:.*\n)+)", maintainers, re.M)
+    if entry is None:
+        raise SchedlineError("MAINTAINERS has no SCHEDULER entry", "use a tree nearer to 6.12 or 7.3")
+    listed = entry[1].splitlines(keepends=True)
+    for line in (f"F:\t{DOCUMENT}\n", f"F:\t{KSELFTESTS}/{COLLECTION}/\n"):
+        if line not in listed:
+            listed.append(line)
+    maintainers = maintainers[: entry.start(1)] + "".join(sorted(listed)) + maintainers[entry.end(1) :]
     index = "Documentation/scheduler/index.rst"
-    listed = hooked(series.tree.read(index, series.commit) or "", "    sched-kunit\n", "    sched-debug\n", index)
+    pages = hooked(series.tree.read(index, series.commit) or "", "    sched-kunit\n", "    sched-debug\n", index)
     page = told(KUNIT / DOCUMENT, series.held())
-    files = {DOCUMENT: page, index: listed, "MAINTAINERS": maintainers}
+    files = {DOCUMENT: page, index: pages, "MAINTAINERS": maintainers}
     message = told(MESSAGES / "documentation.txt", series.held())
     return series.put({name: text.encode() for name, text in files.items()}, message, KUNIT / DOCUMENT)
 
 
 def programs() -> tuple[str, ...]:
     """The programs of the collection, in the order of its Makefile, which is that of the series."""
-    lines = re.findall(r"^TEST_GEN_PROGS \+?:?= (.+)$", (SELFTESTS / COLLECTION / "Makefile").read_text(), re.M)
+    lines = re.findall(r"^TEST_GEN_PROGS\w* \+?:?= (.+)$", (SELFTESTS / COLLECTION / "Makefile").read_text(), re.M)
     return tuple(name for line in lines for name in line.split())
 
 
@@ -143,16 +145,13 @@ def selftest_files(some: Sequence[str]) -> dict[str, bytes]:
     """The files of the collection that some of its programs need, by their path in its directory."""
     top = SELFTESTS / COLLECTION
     texts = {path.name: path.read_bytes() for path in sorted(top.iterdir()) if path.is_file()}
-    files = {name: texts[name] for name in closure([f"{program}.c" for program in some], texts)}
+    sources = [f"{name}.c" for name in (*some, COLLECTION)]
+    files = {name: texts[name] for name in (*sources, f"{COLLECTION}.h", "config", "settings")}
     others = set(programs()) - set(some)
-    if "limits.h" in files:
-        files["limits/README"] = (top / "limits/README").read_bytes()
-    else:
-        others.add("limits")
     for name in ("Makefile", ".gitignore"):
         lines = texts[name].decode().splitlines(keepends=True)
         files[name] = "".join(line for line in lines if others.isdisjoint(line.split())).encode()
-    return files | {name: texts[name] for name in ("config", "settings")}
+    return files
 
 
 def _add_selftests(series: _Series) -> _Series:

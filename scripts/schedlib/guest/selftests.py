@@ -20,6 +20,9 @@ from schedlib.tree.kernel_tree import Tree
 FRAGMENT = "selftests"
 """The fragment of configs/kernel/ that the kernel needs for them."""
 
+LIBRARY = SELFTESTS / COLLECTION / "sched_latency.c"
+"""What the programs share; each is linked with it."""
+
 _FLAG = re.compile(r"-[A-Za-z][^\s$]*")
 _DIRECTORIES = ("/proc", "/sys")
 
@@ -33,6 +36,8 @@ def flags(makefile: str) -> list[str]:
 def compile_program(tree: Tree, source: Path, binary: Path, *more: str, compiler: str = "gcc") -> None:
     """Compile a program as the collection's Makefile does, with more flags and the tree's kselftest.h.
 
+    What includes the header of the collection's library is linked with the library.
+
     SchedlineError if it does not compile, or the tree has no such header.
     """
     name = f"{KSELFTESTS}/kselftest.h"
@@ -43,7 +48,8 @@ def compile_program(tree: Tree, source: Path, binary: Path, *more: str, compiler
     with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
         Path(scratch, "kselftest.h").write_text(header)
         words = [*flags((SELFTESTS / COLLECTION / "Makefile").read_text()), *more, "-iquote", scratch]
-        must([compiler, *words, "-o", str(binary), str(source)], next_step="schedline doctor")
+        library = [str(LIBRARY)] if f'#include "{LIBRARY.stem}.h"' in source.read_text() else []
+        must([compiler, *words, "-o", str(binary), str(source), *library, "-lm"], next_step="schedline doctor")
 
 
 def compile_all(tree: Tree, sources: Mapping[str, Path], directory: Path, target: Target) -> dict[str, Path]:
@@ -59,7 +65,9 @@ def compile_all(tree: Tree, sources: Mapping[str, Path], directory: Path, target
 
 def own_programs() -> dict[str, Path]:
     """The source of each workload, by its path in a guest."""
-    return {f"/{COLLECTION}/{path.stem}": path for path in sorted((SELFTESTS / COLLECTION).glob("*.c"))}
+    return {
+        f"/{COLLECTION}/{path.stem}": path for path in sorted((SELFTESTS / COLLECTION).glob("*.c")) if path != LIBRARY
+    }
 
 
 def pack(kernel: Kernel, files: Mapping[str, Path], directories: Collection[str], archive: Path) -> None:

@@ -373,8 +373,16 @@ def test_selftests_go_where_the_tree_has_their_library(kernel: Path, cache: Path
     git(kernel, "am", "-q", *map(str, series.patches))
     there = {str(path.relative_to(top / "sched_latency")) for path in (top / "sched_latency").rglob("*")}
     every = selftest_files(programs())
-    assert there == {*every, "limits"}
-    assert {"Makefile", ".gitignore", "config", "settings", "rt_wakeup.c", "limits/README"} <= set(every)
+    assert there == set(every)
+    assert {
+        "Makefile",
+        ".gitignore",
+        "config",
+        "settings",
+        "rt_wakeup.c",
+        "sched_latency.c",
+        "sched_latency.h",
+    } <= there
     assert every["Makefile"] == (SELFTESTS / "sched_latency/Makefile").read_bytes()
     subjects = git(kernel, "log", "--reverse", "--format=%s", "--grep=^selftests/sched_latency:").splitlines()
     firsts = [(SELFTESTS / f"commit-messages/{name}.txt").read_text().splitlines()[0] for name in programs()]
@@ -383,21 +391,21 @@ def test_selftests_go_where_the_tree_has_their_library(kernel: Path, cache: Path
         export(open_kdir(cache, kernel), tmp_path / "again", (), ())
 
 
+TOP = SELFTESTS / "sched_latency"
+
+
 def test_programs_come_one_by_one_and_those_that_only_measure_last() -> None:
     assert programs()[0] == "cluster_partition"
-    assert set(programs()[-2:]) == {"sleep_storm", "rt_push_pull"}
-    assert set(programs()) == {path.stem for path in (SELFTESTS / "sched_latency").glob("*.c")}
+    assert programs()[-1] == "cpumask_contention"
+    library = {"sched_latency.c"}
+    assert {f"{name}.c" for name in programs()} == {path.name for path in TOP.glob("*.c")} - library
     for number in range(1, len(programs()) + 1):
         some = programs()[:number]
         files = selftest_files(some)
         text = files["Makefile"].decode()
-        assert re.findall(r"^TEST_GEN_PROGS (\S+) (\w+)$", text, re.M) == [
-            (":=" if name == some[0] else "+=", name) for name in some
-        ]
-        assert ("limits/README" in files) is ("TEST_FILES := limits" in text)
-        assert ("limits/README" in files) is ("limits.h" in files)
+        assert re.findall(r"^TEST_GEN_PROGS\w* \S+ (\w+)$", text, re.M) == list(some)
         assert files[".gitignore"].decode().split()[-number:] == sorted(some)
-        assert {name for name in files if name.endswith(".c")} == {f"{name}.c" for name in some}
+        assert {name for name in files if name.endswith(".c")} == {*(f"{name}.c" for name in some), *library}
 
 
 @pytest.mark.tools

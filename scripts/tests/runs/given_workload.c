@@ -1,104 +1,74 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A workload with given measurements, see test_workload_baselines.py. */
 #define _GNU_SOURCE
-#include "disturbance.h"
+#include <stdlib.h>
+#include <unistd.h>
 
-/* What this machine did meanwhile is not looked at: a run of the harness takes less than a tick. */
-static void given_disturbance(struct disturbance *found);
-#define compare_moments(cpus, before, after, found) given_disturbance(found)
-#include "workload.h"
+#include "kselftest.h"
 
-/* The value of each run comes from the environment; then what each of two CPUs adds to it. */
-static double values[400], more[2];
-static int nr;
+/* What this machine did meanwhile does not count: a run ends with what is given. */
+static __noreturn void given_exit(int code);
+#define _exit given_exit
+#include "sched_latency.c"
+#undef _exit
 
-/* A word with a letter for each run: d if it is disturbed. */
-static void given_disturbance(struct disturbance *found)
+static double values[400];
+static int nr, run;
+
+static void given_exit(int code)
 {
-	const char *given = getenv("DISTURBED") ?: "";
-	int next = 0;
-	FILE *file = fopen(getenv("COUNTER"), "r");
+	const char *disturbed = getenv("DISTURBED") ?: "";
 
-	if (!file || fscanf(file, "%d", &next) != 1)
-		exit(KSFT_FAIL);
-	fclose(file);
-	if (next <= (int)strlen(given) && given[next - 1] == 'd')
-		strcpy(found->why, "it was shaken");
-	found->others = atof(getenv("OTHERS") ?: "0");
-}
-
-/* Lines of a run: CPU, p50, p99 in ns, missed in percent. */
-static void measure_cpus(struct results *results, int run)
-{
-	FILE *file = fopen(getenv("CPUS"), "r");
-	double p50, p99, missed;
-	int of, cpu;
-
-	while (file && fscanf(file, "%d %d %lf %lf %lf", &of, &cpu, &p50, &p99, &missed) == 5) {
-		struct row *row = &results->rows[results->nr_rows];
-
-		if (of != run)
-			continue;
-		results->nr_rows++;
-		strcpy(row->group, "many");
-		row->cpu = cpu;
-		row->n = 1;
-		row->p50 = p50;
-		row->p99 = p99;
-		row->missed = missed;
-		row->compared = true;
+	if (all && all->done) {
+		memset(&all->disturbance, 0, sizeof(all->disturbance));
+		/* A word with a letter for each run: d if it is disturbed. */
+		if (run < (int)strlen(disturbed) && disturbed[run] == 'd')
+			strcpy(all->disturbance.why, "it was shaken");
+		all->disturbance.others = atof(getenv("OTHERS") ?: "0");
+		for (int i = 0; i < all->nr_metrics; i++)
+			if (!strcmp(all->metrics[i].name, "reference.ipi"))
+				all->metrics[i].value = atof(getenv("COST") ?: "10");
 	}
-	fclose(file);
+	_exit(code);
 }
 
-static void measure(struct results *results)
+static void measure(void)
 {
-	static struct histogram histogram;
-	struct metric *metric;
-	int run;
 	FILE *file = fopen(getenv("COUNTER"), "r+");
+	struct metric *value, *other;
 
 	if (!file || fscanf(file, "%d", &run) != 1)
-		give_up(results, "no counter");
+		give_up("no counter");
 	rewind(file);
 	fprintf(file, "%d\n", run + 1);
 	fclose(file);
-	if (getenv("CPUS"))
-		measure_cpus(results, run);
 	if (getenv("GONE") && run >= atoi(getenv("GONE")))
 		return;
-	metric = add_metric(results, QUANTILE, getenv("HIGHER") ? HIGHER : LOWER, "ns",
-				values[run % nr], "value");
-	metric->aim = getenv("POINTS") ? POINTS : getenv("TAIL") ? TAIL : MEDIAN;
-	metric->nr_rounds = 9;
-	for (int i = 0; i < 9; i++)
-		metric->rounds[i] = i < values[run % nr] ? 2 : 0;
-	metric = add_metric(results, QUANTILE, LOWER, "ns", 1, "other");
-	metric->nr_rounds = 9;
-	for (int i = 0; i < 9; i++)
-		metric->rounds[i] = 1;
-	for (int cpu = 0; cpu < 2; cpu++) {
-		memset(&histogram, 0, sizeof(histogram));
-		for (int i = 0; i < 100; i++)
-			histogram_add(&histogram, 1000 * values[run % nr] + more[cpu]);
-		add_row(results, "row", cpu, &histogram)->compared = true;
+	value = add_metric(QUANTILE, getenv("HIGHER") ? HIGHER : LOWER, "ns", values[run % nr], 1,
+			   "value");
+	value->cpu = atoi(getenv("CPU") ?: "-1");
+	add_metric(QUANTILE, LOWER, "ns", values[run % nr], 1, "twin");
+	other = add_metric(QUANTILE, LOWER, "ns", 1, 1, "other");
+	value->nr_rounds = 10;
+	other->nr_rounds = 10;
+	for (int i = 0; i < 10; i++) {
+		value->rounds[i] = i < values[run % nr] ? 2 : 0;
+		other->rounds[i] = 1;
 	}
 }
 
 static const struct test tests[] = {
-	{ .name = "value_within_baseline", .rule = BASELINE, .compared = { "value" } },
-	{ .name = "cpus_within_baseline", .rule = BASELINE, .each_cpu = true,
-		.compared = { "row.p50" } },
-	{ .name = "each_of_many", .rule = BASELINE, .each_cpu = true,
-		.compared = { "many.p50", "many.p99", "many.missed" } },
-	{ .name = "not_above", .rule = NOT_ABOVE, .metric = "value", .other = "other" },
-	{ .name = "above", .rule = ABOVE, .metric = "value", .other = "other" },
-	{ .name = "absent", .rule = WORK, .metric = "bogus" },
-	{ .name = "in_time", .rule = GROSS, .most_ms = FAIR_MS, .compared = { "value" } },
-	{ .name = "realtime_in_time", .rule = GROSS, .most_ms = REALTIME_MS, .realtime = true,
-		.compared = { "bogus", "value" } },
-	{ .name = "timer_in_time", .rule = GROSS, .most_ms = TIMER_MS, .realtime = true,
-		.compared = { "value" } },
+	{ .name = "median", .rule = BASELINE, .metrics = { "value" } },
+	{ .name = "tail", .rule = BASELINE, .metrics = { "value" }, .tolerance = TAIL },
+	{ .name = "points", .rule = BASELINE, .metrics = { "value" }, .tolerance = POINTS },
+	{ .name = "ratio", .rule = BASELINE, .metrics = { "twin" }, .reference = IPI },
+	{ .name = "above", .rule = ABOVE, .metrics = { "value", "other" } },
+	{ .name = "absent", .rule = DONE, .metrics = { "bogus" } },
+	{ .name = "in_time", .rule = AT_MOST, .most_ms = FAIR_MS, .metrics = { "value" } },
+	{ .name = "realtime_in_time", .rule = AT_MOST, .most_ms = REALTIME_MS, .realtime = true,
+	  .metrics = { "bogus", "value" } },
+	{ .name = "timer_in_time", .rule = AT_MOST, .most_ms = TIMER_MS, .realtime = true,
+	  .metrics = { "value" } },
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
@@ -108,7 +78,7 @@ static const struct option_row rows[] = {
 };
 
 static const struct workload harness = {
-	.name = "harness", .about = "", .examples = "", .tests = tests, .rows = rows, .nr_rows = 1,
+	.name = "harness", .about = "", .tests = tests, .rows = rows, .nr_rows = 1,
 	.nr_tests = ARRAY_SIZE(tests), .measure = measure,
 };
 
@@ -118,6 +88,5 @@ int main(int argc, char **argv)
 
 	while (*text && nr < 400)
 		values[nr++] = strtod(text, &text);
-	sscanf(getenv("MORE"), "%lf %lf", &more[0], &more[1]);
 	return workload_main(&harness, argc, argv);
 }

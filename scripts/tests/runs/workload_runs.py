@@ -21,6 +21,9 @@ from schedlib.tree.kernel_tree import Tree
 
 DIRECTORY = SELFTESTS / "sched_latency"
 
+WORKLOADS = sorted(path.stem for path in DIRECTORY.glob("*.c") if "return workload_main(" in path.read_text())
+"""All programs but that of the partitions."""
+
 TINY: Mapping[str, tuple[str, ...]] = {
     "cpumask_contention": ("--rounds", "1", "--seconds", "0.02"),
     "rt_push_pull": ("--seconds", "0.05", "--warm-up", "0"),
