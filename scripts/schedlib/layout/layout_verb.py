@@ -55,7 +55,7 @@ def _checked(options: LayoutOptions) -> LayoutOptions:
     if options.built and (of_tree or options.base or options.build):
         raise SchedlineError(
             "--vmlinux and --running judge a kernel that is built already",
-            "drop --kdir, --series, --with, --without, --arch, --config, --base",
+            "drop --kdir, --series, --with, --without, --arch, --config, --base, --build",
         )
     judged = options.expect or options.base or options.require or options.json or options.pack
     if options.struct:

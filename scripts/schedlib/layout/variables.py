@@ -253,7 +253,7 @@ def show_variables(options: LayoutOptions) -> Verdict:
     for vmlinux in _kernels(options):
         kernel = kernel_of(vmlinux)
         line, assumed = line_of(kernel)
-        judged = judge_variables(contracts, vmlinux, options.build or vmlinux.parent, line)
+        judged = judge_variables(contracts, vmlinux, vmlinux.parent, line)
         print(f"{vmlinux}: lines of {line} bytes{f' ({assumed})' if assumed else ''}")
         for each in judged:
             for text in _told(each, line):

@@ -9,9 +9,13 @@ from pathlib import Path
 import layout_command
 import pytest
 
+from schedlib.cache import cache_dir
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass
 from schedlib.formats.data_file import read_toml
+from schedlib.layout.columns import composed_operand
+from schedlib.layout.compile import Column, all_read, arch_table
+from schedlib.layout.layout_options import LayoutOperand
 from schedlib.layout.variables import VARIABLES, VariableContract, VariableContracts, judge_variables
 from schedlib.verdict import Verdict
 
@@ -149,3 +153,33 @@ def test_only_what_reads_a_vmlinux(cache: Path) -> None:
 def test_ids_are_there_once() -> None:
     ids = [each.id for each in read_toml(VARIABLES, VariableContracts).variable]
     assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.guest
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("series", "more", "verdict"),
+    [
+        ("6.12", (), Verdict.FAIL),
+        ("7.3", ("CONFIG_JUMP_LABEL=y", "CONFIG_CFS_BANDWIDTH=n"), Verdict.PASS),
+    ],
+)
+def test_the_objects_of_a_kernel_before_the_fix_and_after_it(
+    series: str, more: tuple[str, ...], verdict: Verdict, tmp_path: Path
+) -> None:
+    """In these configurations it lies on the line of nohz. Without jump labels a key is read, and 7.3 fails, too."""
+    options = ("CONFIG_NO_HZ_IDLE=y", "CONFIG_IRQ_TIME_ACCOUNTING=y", *more)
+    column = Column(arch_table()["x86_64"], "+".join(options))
+    tree, composition = composed_operand(LayoutOperand(series, series=series))
+    units = ["kernel/sched/fair.o", "kernel/sched/build_policy.o"]
+
+    def kept(made: Path) -> Path:
+        return made.rename(tmp_path / made.name)
+
+    objects = all_read(cache_dir(), tree, composition.commit, column, units, kept)
+    words = ["--unresolved-symbols=ignore-all", "-e", "0", "-u", "__start___jump_table", "-u", "__stop___jump_table"]
+    subprocess.run(["ld", *words, "-o", tmp_path / "vmlinux", *objects], check=True)
+    rules = read_toml(VARIABLES, VariableContracts).variable
+    judged = {each.contract.name: each for each in judge_variables(rules, tmp_path / "vmlinux", tmp_path, 64)}
+    assert judged["sched_clock_irqtime"].verdict is judged["nohz"].verdict is verdict
+    assert "sched_clock_irqtime" in [each.name for each, _ in judged["nohz"].beside]
