@@ -106,7 +106,7 @@ def _layout(directory: Path) -> Section:
     # Of what only the sources show, the sender's verdict can make it worse, never better.
     verdict = worst([verdict, found.seen])
     lines = [f"layout, the rules of each change on the head (P, F, - n/a): {verdict.name}", *table]
-    lines += [f"{counted(more, 'further configuration')}, of packs or of options in the series"] if more else []
+    lines += [f"{counted(more, 'further configuration')}: packs, and other options"] if more else []
     for (name, reason), where in broken.items():
         lines += wrapped(f"broken by the series: {name} ({', '.join(where)}): {reason}")
     for text in found.said:

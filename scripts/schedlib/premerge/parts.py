@@ -28,7 +28,7 @@ from schedlib.guest.command_line import accelerator
 from schedlib.kernel.build import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose
 from schedlib.layout.columns import columns_for, pack_columns
-from schedlib.layout.kernel_versions import CommitVersions, Steps
+from schedlib.layout.kernel_versions import TIGHTEST, CommitVersions, Steps
 from schedlib.layout.patch_findings import Finding
 from schedlib.layout.patch_job import Looks
 from schedlib.layout.patch_text import touches_layout
@@ -89,7 +89,9 @@ def layout(
     lines: list[str] = []
     tests: list[tuple[str, Verdict | None, str]] = []
     lacking: list[str] = []
-    versions = CommitVersions(tree, Steps(base, head), columns_for(archs, ()), pack_columns(archs, ()))
+    # Also the one that layout --patch looks at, so that both say the same.
+    columns = (*columns_for(archs, ()), *columns_for(archs, (TIGHTEST,)))
+    versions = CommitVersions(tree, Steps(base, head), columns, pack_columns(archs, ()))
     looks = Looks(series.diff, versions)
 
     def judged(name: str, found: Sequence[Finding]) -> None:
@@ -138,9 +140,9 @@ def layout(
     write_layouts(out, kept | dict.fromkeys(lacking), verdict, [str(each).split("\n")[0] for each in missed])
     if not is_judged:
         return Part("layout", Verdict.INCONCLUSIVE, "no configuration could be compiled", tuple(lines), tuple(tests))
-    columns = sum(verdict is not None for _, verdict, _ in tests)
+    compiled = sum(verdict is not None for _, verdict, _ in tests)
     room = sum(bool(each.rule) and not each.error for each in findings)
-    summary = f"{columns} configurations: {errors} rules broken, {room} lines with less room"
+    summary = f"{compiled} configurations: {errors} rules broken, {room} lines with less room"
     summary += (
         f"; {len(blind)} of {len(looks.lines)} changed lines inside of structures were not compiled" if blind else ""
     )
