@@ -20,16 +20,6 @@
 #define SD_SHARE_LLC	SD_SHARE_PKG_RESOURCES
 #endif
 
-/* In 7.2, and not in 6.12, where a level passes only the CPU to its function. */
-#ifdef SCHED_KUNIT_LACKS_SDTL_INIT
-#define SDTL_INIT(mask, flags, name)	{ mask, flags, SD_INIT_NAME(name) }
-#endif
-
-/* In 7.2, and not in 6.12: it can be called without CONFIG_SCHED_SMT. */
-#if defined(SCHED_KUNIT_LACKS_SMT_MASK) && !defined(CONFIG_SCHED_SMT)
-#define cpu_smt_mask(cpu)	cpumask_of(cpu)
-#endif
-
 /* 6fb454606153 ("sched: Simplify tg_set_cfs_bandwidth()") */
 #ifdef SCHED_KUNIT_LACKS_CPUS_GUARD
 DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())

@@ -22,9 +22,17 @@ static struct cpumask *cluster_masks, *llc_masks;
 static unsigned long *capacities;	/* to be set, or to be put back */
 
 #ifdef SCHED_KUNIT_LACKS_SDTL_INIT
+/* In 7.2, and not in 6.12, where a level passes only the CPU to its function. */
+#define SDTL_INIT(mask, flags, name)	{ mask, flags, SD_INIT_NAME(name) }
 #define MASK_OF(name)	name(int cpu)
 #else
 #define MASK_OF(name)	name(struct sched_domain_topology_level *tl, int cpu)
+#endif
+
+#ifdef SCHED_KUNIT_LACKS_SMT_MASK
+#ifndef CONFIG_SCHED_SMT
+#define cpu_smt_mask(cpu)	cpumask_of(cpu)
+#endif
 #endif
 
 static const struct cpumask *MASK_OF(test_smt_mask)

@@ -78,6 +78,8 @@ DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())
 """,
     "include/linux/sched.h": "struct sched_avg {\n\tunsigned int\t\t\tutil_est;\n};\n",
     "include/linux/sched/sd_flags.h": "SD_FLAG(SD_SHARE_LLC, SDF_SHARED_CHILD | SDF_NEEDS_GROUPS)\n",
+    "include/linux/sched/topology.h": "#define SDTL_INIT(maskfn, flagsfn, dname) { }\n",
+    "include/linux/topology.h": "static inline int *cpu_smt_mask(int cpu)\n{\n\treturn cpumask_of(cpu);\n}\n",
     "lib/kunit/test.c": "enum { KUNIT_LEVEL_CASE_PARAM };\n",
     "lib/Kconfig.debug": "menuconfig RUNTIME_TESTING_MENU\nif RUNTIME_TESTING_MENU\nendif # RUNTIME_TESTING_MENU\n",
     "arch/um/Kconfig": "config SMP\n\tbool\n",

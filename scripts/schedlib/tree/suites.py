@@ -59,7 +59,7 @@ class KunitSuite(Strict, frozen=True):
 class Feature(Strict, frozen=True):
     """Something that the tests use and not every kernel has: one of the files then matches the pattern.
 
-    `optional`: a tree without it can have the tests, without those of the feature.
+    `optional`: the exported tests do without it, where need be without a test.
     """
 
     files: Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]
