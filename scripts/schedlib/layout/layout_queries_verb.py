@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The verbs below `schedline layout`: `emit`, `diff`, `explain`, `rules` and `contract`."""
+"""The verbs below `schedline layout`: `emit`, `diff`, `drift`, `explain`, `rules` and `contract`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from schedlib.errors import SchedlineError
 from schedlib.layout.layout_options import (
+    DriftOptions,
     EmitOptions,
     ExplainOptions,
     InitOptions,
