@@ -70,7 +70,6 @@ def main() -> None:
     found = {
         "history": change_points(values),
         "Otava": [int(each.index) for each in compute_change_points(values)[0]],
-        "Otava, at least 5 %": [int(each.index) for each in compute_change_points(values, min_magnitude=0.05)[0]],
     }
     print(f"| place | labelled | gate | {' | '.join(found)} |\n|---|---|---|{'---|' * len(found)}")
     for at in places(len(values)):

@@ -184,15 +184,12 @@ def campaign_of(directories: tuple[Path, Path]) -> Path | None:
     return next((each.parent.parent for each in directories if (each.parent.parent / PLAN_FILE).is_file()), None)
 
 
-def losses(directories: tuple[Path, Path], sides: Sequence[Side]) -> tuple[str, Verdict] | None:
-    """What the boots that gave no runs say, PASS for nothing; None for directories of which no plan tells the boots.
+def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequence[Side]) -> tuple[str, Verdict]:
+    """What the boots that gave no runs say; PASS for nothing.
 
     The attempts are those of the campaign, or the boots for which `schedline run` wrote a plan.
     """
-    plan = campaign_of(directories)
-    if not plan and not any(path for each in directories for path in each.glob(f"*/{PLAN}")):
-        return None
-    ended = _attempts_of(plan, directories) if plan else list(map(_begun_boots, directories, sides))
+    ended = _attempts_of(campaign, directories) if campaign else list(map(_begun_boots, directories, sides))
     lost = [sum(map(bool, side)) for side in ended]
     if not any(lost):
         return "", Verdict.PASS

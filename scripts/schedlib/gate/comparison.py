@@ -122,9 +122,9 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
             "the boots are pairs of the plan, and are compared within each pair: by signed ranks, not by blocks"
         )
     rows = judging.judge(gate, base, candidate, incomplete=bool(options.incomplete))
-    lost = None if read else comparable.losses(both, sides)
-    if lost and lost[0]:
-        notes.append(lost[0] if lost[1] is Verdict.PASS else f"{lost[1].name}: {lost[0]}")
+    lost, of_losses = ("", Verdict.PASS) if read else comparable.losses(campaign, both, sides)
+    if lost:
+        notes.append(lost if of_losses is Verdict.PASS else f"{of_losses.name}: {lost}")
     if options.incomplete:
         notes.append(f"incomplete, as you say: {printable(options.incomplete)}")
     elif not read and not campaign and (fewer := comparable.fewer_boots(base, candidate)):
@@ -149,8 +149,7 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
             rows = [_inconclusive(row, reason) for row in rows]
             notes.append(f"{reason}. If you know that they do not, add --trust; the result will say so")
     unsure = [Verdict.INCONCLUSIVE] if lacking and not options.trust else []
-    unsure += [lost[1]] if lost else []
-    verdict = worst([*(row.verdict for row in rows), *([Verdict.ERROR] if failed else []), *unsure])
+    verdict = worst([*(row.verdict for row in rows), *([Verdict.ERROR] if failed else []), *unsure, of_losses])
     look = next((row.boots[0] for row in rows if row.p is not None), None)
     passed_at = look if verdict is Verdict.PASS else None
     return GateDocument(
