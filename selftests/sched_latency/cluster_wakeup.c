@@ -159,18 +159,13 @@ static const struct test tests[] = {
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
-static const struct workload cluster_wakeup = {
-	.name = "cluster_wakeup",
-	.about = "How often a woken task is put on an idle CPU of the waker's cluster.",
-	.rows = rows,
-	.nr_rows = ARRAY_SIZE(rows),
-	.tests = tests,
-	.nr_tests = ARRAY_SIZE(tests),
-	.cannot = cannot,
-	.measure = measure,
-};
-
 int main(int argc, char **argv)
 {
-	return workload_main(&cluster_wakeup, argc, argv);
+	static const struct workload workload = {
+		"cluster_wakeup",
+		"How often a woken task is put on an idle CPU of the waker's cluster.",
+		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), cannot, measure
+	};
+
+	return workload_main(&workload, argc, argv);
 }

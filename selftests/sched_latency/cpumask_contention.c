@@ -200,23 +200,9 @@ static void run_slice(enum variant variant, int round)
 	ns_of[variant][round] = (double)ns / turns - (variant == EMPTY ? 0 : ns_of[EMPTY][round]);
 }
 
-static double middle_of(const double *values)
-{
-	int below;
-
-	for (int i = 0; i < nr_rounds; i++) {
-		below = 0;
-		for (int j = 0; j < nr_rounds; j++)
-			below += values[j] < values[i] || (values[j] == values[i] && j < i);
-		if (below == nr_rounds / 2)
-			return values[i];
-	}
-	return values[0];
-}
-
 static void report(enum variant variant)
 {
-	double ratios[MOST_ROUNDS];
+	double ratios[MOST_ROUNDS], times[MOST_ROUNDS];
 	bool measurable = nr_cpus > 2 && nr_groups[variant] > 1 && nr_groups[variant] < nr_cpus;
 	char absent[64];
 
@@ -229,16 +215,17 @@ static void report(enum variant variant)
 		   "%s.operations", names[variant]);
 	add_metric(EXACT, LOWER, "bits", lost[variant], turns_of[variant], "%s.lost",
 		   names[variant]);
-	add_metric(QUANTILE, LOWER, "ns", middle_of(ns_of[variant]), turns_of[variant],
-		   "%s.ns_per_operation", names[variant]);
 	for (int round = 0; round < nr_rounds; round++) {
 		measurable = measurable && ns_of[GLOBAL][round] > 0;
-		ratios[round] = 100 * ns_of[variant][round] / ns_of[GLOBAL][round];
+		times[round] = ns_of[variant][round];
+		ratios[round] = 100 * times[round] / ns_of[GLOBAL][round];
 	}
+	add_metric(QUANTILE, LOWER, "ns", median_of(times, nr_rounds), turns_of[variant],
+		   "%s.ns_per_operation", names[variant]);
 	snprintf(absent, sizeof(absent), "%s.percent_of_global", names[variant]);
 	if (measurable)
-		add_metric(QUANTILE, LOWER, "%", middle_of(ratios), turns_of[variant], "%s",
-			   absent);
+		add_metric(QUANTILE, LOWER, "%", median_of(ratios, nr_rounds), turns_of[variant],
+			   "%s", absent);
 	else
 		add_absent(absent, "one mask, or a mask for each CPU, or too little contention");
 }
@@ -275,17 +262,13 @@ static const struct test tests[] = {
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
-static const struct workload cpumask_contention = {
-	.name = "cpumask_contention",
-	.about = "An experiment: what a CPU pays for its bit in a mask that others write.",
-	.rows = rows,
-	.nr_rows = ARRAY_SIZE(rows),
-	.tests = tests,
-	.nr_tests = ARRAY_SIZE(tests),
-	.measure = measure,
-};
-
 int main(int argc, char **argv)
 {
-	return workload_main(&cpumask_contention, argc, argv);
+	static const struct workload workload = {
+		"cpumask_contention",
+		"An experiment: what a CPU pays for its bit in a mask that others write.",
+		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), NULL, measure
+	};
+
+	return workload_main(&workload, argc, argv);
 }

@@ -288,18 +288,13 @@ static const struct test tests[] = {
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
-static const struct workload rt_push_pull = {
-	.name = "rt_push_pull",
-	.about = "SCHED_FIFO threads that are pushed and pulled from CPU to CPU.",
-	.rows = rows,
-	.nr_rows = ARRAY_SIZE(rows),
-	.tests = tests,
-	.nr_tests = ARRAY_SIZE(tests),
-	.cannot = cannot,
-	.measure = measure,
-};
-
 int main(int argc, char **argv)
 {
-	return workload_main(&rt_push_pull, argc, argv);
+	static const struct workload workload = {
+		"rt_push_pull",
+		"SCHED_FIFO threads that are pushed and pulled from CPU to CPU.",
+		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), cannot, measure
+	};
+
+	return workload_main(&workload, argc, argv);
 }

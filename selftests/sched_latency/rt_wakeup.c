@@ -120,18 +120,13 @@ static const struct test tests[] = {
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
-static const struct workload rt_wakeup = {
-	.name = "rt_wakeup",
-	.about = "How late SCHED_FIFO threads wake up from a timer, one on each CPU.",
-	.rows = rows,
-	.nr_rows = ARRAY_SIZE(rows),
-	.tests = tests,
-	.nr_tests = ARRAY_SIZE(tests),
-	.cannot = cannot,
-	.measure = measure,
-};
-
 int main(int argc, char **argv)
 {
-	return workload_main(&rt_wakeup, argc, argv);
+	static const struct workload workload = {
+		"rt_wakeup",
+		"How late SCHED_FIFO threads wake up from a timer, one on each CPU.",
+		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), cannot, measure
+	};
+
+	return workload_main(&workload, argc, argv);
 }

@@ -924,8 +924,7 @@ static int compare_values(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The values are sorted; of an even number, the lower of the two. */
-static double median_of(double *values, int nr)
+double median_of(double *values, int nr)
 {
 	qsort(values, nr, sizeof(*values), compare_values);
 	return nr ? values[(nr - 1) / 2] : NAN;

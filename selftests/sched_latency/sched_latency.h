@@ -154,6 +154,8 @@ __printf(2, 3) void add_absent(const char *name, const char *format, ...);
 /* Quantiles, a row for each CPU, and if asked for the figures of the worst CPU. */
 void add_samples(const char *name, const struct samples *samples, bool worst);
 double percent(double part, double whole);
+/* The values are sorted; of an even number, the lower of the two. */
+double median_of(double *values, int nr);
 
 /* End the run without results; a skip if @error is a limit of the user. */
 __noreturn __printf(1, 2) void give_up(const char *format, ...);

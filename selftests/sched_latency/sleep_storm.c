@@ -174,18 +174,13 @@ static const struct test tests[] = {
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
-static const struct workload sleep_storm = {
-	.name = "sleep_storm",
-	.about = "Many processes that sleep for 1 ms again and again: a load for the balancer.",
-	.rows = rows,
-	.nr_rows = ARRAY_SIZE(rows),
-	.tests = tests,
-	.nr_tests = ARRAY_SIZE(tests),
-	.cannot = cannot,
-	.measure = measure,
-};
-
 int main(int argc, char **argv)
 {
-	return workload_main(&sleep_storm, argc, argv);
+	static const struct workload workload = {
+		"sleep_storm",
+		"Many processes that sleep for 1 ms again and again: a load for the balancer.",
+		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), cannot, measure
+	};
+
+	return workload_main(&workload, argc, argv);
 }

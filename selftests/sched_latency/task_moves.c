@@ -58,9 +58,10 @@ static void wake(struct task *task)
 	futex_wake(&task->go);
 }
 
-static void await_go(struct task *task, const struct cpus *set)
+static void await_go(struct task *task, int cpu)
 {
-	must(run_on(set) && (!task->priority || be_realtime(task->priority)), "a task");
+	must(run_on_cpu(cpu) && (!task->priority || be_realtime(task->priority)), "a task");
+	must(task != &mover || run_on(&common.cpus), "the CPUs");
 	task->slept_on = sched_getcpu();
 	set(task->tid, syscall(SYS_gettid));
 	futex_wait(&task->go, 0);
@@ -94,18 +95,9 @@ static void await_move(void)
 	set(over, true);
 }
 
-static struct cpus only(int cpu)
-{
-	struct cpus one = {};
-
-	cpus_add(&one, cpu);
-	return one;
-}
-
 static void *run_mover(void *unused)
 {
-	must(run_on_cpu(here), "a CPU");
-	await_go(&mover, &common.cpus);
+	await_go(&mover, here);
 	do
 		set(mover.on, sched_getcpu());
 	while (!get(over));
@@ -114,9 +106,7 @@ static void *run_mover(void *unused)
 
 static void *run_urgent(void *unused)
 {
-	struct cpus one = only(here);
-
-	await_go(&urgent, &one);
+	await_go(&urgent, here);
 	set(urgent.on, here);
 	if (move == PUSHED)
 		began = now();
@@ -130,10 +120,9 @@ static void *run_urgent(void *unused)
 
 static void *run_other(void *unused)
 {
-	struct cpus one = only(there);
 	__u64 until;
 
-	await_go(&other, &one);
+	await_go(&other, there);
 	while (get(urgent.on) != here)
 		;
 	wake(&mover);
@@ -248,7 +237,8 @@ static const char *cannot(void)
 	if (there < 0)
 		return "no two of these CPUs share an LLC";
 	/* What the other CPUs do is no excuse. */
-	common.cpus = only(here);
+	memset(&common.cpus, 0, sizeof(common.cpus));
+	cpus_add(&common.cpus, here);
 	cpus_add(&common.cpus, there);
 	no_realtime = why_no_realtime(URGENT);
 	return NULL;
@@ -268,18 +258,13 @@ static const struct test tests[] = {
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
-static const struct workload task_moves = {
-	.name = "task_moves",
-	.about = "Whether a task gets the CPU that is free for it: woken, pushed or pulled.",
-	.rows = rows,
-	.nr_rows = ARRAY_SIZE(rows),
-	.tests = tests,
-	.nr_tests = ARRAY_SIZE(tests),
-	.cannot = cannot,
-	.measure = measure,
-};
-
 int main(int argc, char **argv)
 {
-	return workload_main(&task_moves, argc, argv);
+	static const struct workload workload = {
+		"task_moves",
+		"Whether a task gets the CPU that is free for it: woken, pushed or pulled.",
+		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), cannot, measure
+	};
+
+	return workload_main(&workload, argc, argv);
 }

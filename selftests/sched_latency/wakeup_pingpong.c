@@ -253,17 +253,13 @@ static const struct test tests[] = {
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
-static const struct workload wakeup_pingpong = {
-	.name = "wakeup_pingpong",
-	.about = "How long it takes to wake a task by a futex, an eventfd or a pipe, near and far.",
-	.rows = rows,
-	.nr_rows = ARRAY_SIZE(rows),
-	.tests = tests,
-	.nr_tests = ARRAY_SIZE(tests),
-	.measure = measure,
-};
-
 int main(int argc, char **argv)
 {
-	return workload_main(&wakeup_pingpong, argc, argv);
+	static const struct workload workload = {
+		"wakeup_pingpong",
+		"How long it takes to wake a task by a futex, an eventfd or a pipe, near and far.",
+		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), NULL, measure
+	};
+
+	return workload_main(&workload, argc, argv);
 }
