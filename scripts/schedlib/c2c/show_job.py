@@ -33,10 +33,12 @@ def show(options: ShowOptions) -> Verdict:
     doctor.require(["build", *options.tree.needs])
     tree, out = open_tree(cache, options.tree), results_directory(cache, options.out)
     found = {}
-    for side, without in (("without", (*wanted.without, options.name)), ("with", wanted.without)):
-        asked = C2cOptions(
-            changes=ChangeOptions(without=without), workload=wanted.workload, objects=wanted.objects, tree=options.tree
-        )
+    changes = {
+        "without": ChangeOptions(without=(*wanted.without, options.name)),
+        "with": ChangeOptions(with_=(options.name,), without=wanted.without),
+    }
+    for side, each in changes.items():
+        asked = C2cOptions(changes=each, workload=wanted.workload, objects=wanted.objects)
         found[f"{side} {options.name}"] = result = remembered(cache, tree, asked, out / side)
         document.write(out / side / C2C_FILE, result)
     text = "".join(f"{line}\n" for line in side_by_side(found))

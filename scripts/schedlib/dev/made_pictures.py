@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, picture
@@ -63,12 +64,12 @@ def _visible(cells: Sequence[tuple[int, int, str]]) -> Iterator[tuple[int, int, 
 
 def contended() -> str:
     """The lines of struct root_domain that CPUs fetch from each other: on 480 CPUs by perf c2c, and emulated."""
-    cpus, emulated = recorded_hitm("rd-lines.txt")
-    measured = published_hitm(tomllib.loads(PUBLISHED.read_text())["line"])
-    named = measured.keys() & emulated.keys()
+    said = tomllib.loads(PUBLISHED.read_text())
+    emulated = {name.partition(".")[2]: median(counts) for name, counts in said["emulated"]["fields"].items()}
+    measured = published_hitm(said["line"])
     sides = {
-        "perf c2c on 480 CPUs, as the mail of rd-lines has it": _shares({name: measured[name] for name in named}),
-        f"schedline c2c on {cpus} emulated CPUs": _shares({name: emulated[name] for name in named}),
+        "perf c2c on 480 CPUs, as the mail of rd-lines has it": _shares({name: measured[name] for name in emulated}),
+        f"schedline c2c on {said['emulated']['cpus']} emulated CPUs": _shares(emulated),
     }
     most = max(max(side.values()) for side in sides.values())
     objects = [
@@ -76,19 +77,8 @@ def contended() -> str:
         for about, shares in sides.items()
     ]
     key = tuple((_shade(part / 4), f"{most * part / 4:.0f} %") for part in range(5))
-    about = f"of the HITM of these {len(named)} fields: accesses to a line that another CPU had modified"
+    about = "of the HITM of these four fields: accesses to a line that another CPU had modified"
     return picture(objects, Key(key, 80, about), 120)
-
-
-def recorded_hitm(file: str) -> tuple[int, Mapping[str, float]]:
-    """Of a recorded `schedline show`: the CPUs, and the HITM of each field without the change, on all lines."""
-    first, _, _, heading, *rows = (RECORDED / file).read_text().splitlines()
-    cpus = re.search(r"(\d+) CPUs", first)
-    found: dict[str, float] = defaultdict(float)
-    for row in rows[: rows.index("")]:
-        if each := re.match(r"  (\S+): .*?(\d+) HITM", row[: heading.index("with ", 1)]):
-            found[each[1]] += int(each[2])
-    return int(cpus[1]) if cpus else 0, found
 
 
 def published_hitm(lines: Sequence[Mapping[str, Any]]) -> Mapping[str, float]:

@@ -74,7 +74,8 @@ def test_a_change_is_counted_without_it_and_with_it(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(show_job, "open_tree", lambda cache, options: None)
     monkeypatch.setattr(doctor, "require", lambda names: None)
     assert main(["show", "rd-lines", "--out", str(tmp_path)]) == 0
-    assert [each.changes.without for each in asked] == [("cpupri-lines", "rd-lines"), ("cpupri-lines",)]
+    changes = [(each.changes.with_, each.changes.without) for each in asked]
+    assert changes == [((), ("cpupri-lines", "rd-lines")), (("rd-lines",), ("cpupri-lines",))]
     assert {each.objects for each in asked} == {("root_domain",)}
     assert [read_result(tmp_path / side) for side in ("without", "with")] == list(PAIR.values())
     page = (tmp_path / "show.html").read_text()
