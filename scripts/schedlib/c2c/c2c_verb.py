@@ -47,8 +47,6 @@ def add_parser(verbs: Verbs) -> None:
             "schedline c2c                                       7.3 with its changes, RT overload on 16 CPUs",
             "schedline c2c --without rd-lines --out base         the same without one change",
             "schedline c2c --kdir ~/linux --workload wakeup --cpus 32",
-            "schedline c2c --objects rq,sched_domain --workload balance --html lines.html",
-            "schedline c2c --trace rt.trace                      keep the accesses; c2c replay plays them again",
             "schedline c2c --config preempt-rt --objects root_domain   with the fields of the push IPI",
             "schedline c2c --on qemu-arm64 --topology clusters --workload wakeup-idle --without cluster-scan",
             "schedline c2c --program ./server --marked -- -t 8   your own program, between its marks",
@@ -91,11 +89,7 @@ def _add_replay(verbs: Verbs) -> None:
 
         A layout is a TOML file with the new offsets of members, or a result of schedline c2c, whose offsets are
         taken. The order of accesses stays that of the guests: a kernel with these offsets might run another way.""",
-        examples=[
-            "schedline c2c replay rt.trace --line 128           the same accesses on longer lines",
-            "schedline c2c replay rt.trace --layout after --out predicted   the offsets of another result",
-            "schedline c2c diff base predicted                  what the offsets alone change",
-        ],
+        examples=["schedline c2c replay rt.trace --line 128   the same accesses on longer lines"],
         operands="TRACE",
         options=C2cReplayOptions,
         job="c2c.c2c_job.replay",
@@ -139,10 +133,7 @@ def _add_suggest(verbs: Verbs) -> None:
         The order is then counted in all quanta, with lines of 64, 128 and 256 bytes, and in workloads that the search
         has not seen. If the gain is there in all of them, a kernel with it is built and run. If it is there, too, the
         result is a patch for git am. Otherwise the answer is that there is no gain.""",
-        examples=[
-            "schedline c2c suggest rq --trace rt.trace balance.trace --held-out wakeup.trace --bytes 4096",
-            "schedline c2c suggest rq --trace rt.trace --held-out wakeup.trace --no-measure   only predict",
-        ],
+        examples=["schedline c2c suggest rq --trace rt.trace --held-out wakeup.trace --no-measure   only predict"],
         operands="STRUCT",
         options=SuggestOptions,
         read=_suggested,
@@ -171,10 +162,7 @@ def _add_record(verbs: Verbs) -> None:
 
         Nothing is installed, loaded or set. Objects that were freed before drgn looked have no name, or that of what
         took their place; so sample a load that goes on.""",
-        examples=[
-            "schedline c2c record --vmlinux build/vmlinux --out measured --seconds 30",
-            "schedline c2c record --vmlinux build/vmlinux --out measured --objects rq,root_domain,nohz",
-        ],
+        examples=["schedline c2c record --vmlinux build/vmlinux --out measured --seconds 30 --objects rq,nohz"],
         operands="",
         options=C2cRecordOptions,
         job="c2c.samples_job.record",

@@ -18,13 +18,13 @@ from schedlib.c2c.traffic_report import (
     CountName,
     ReportTable,
     Section,
+    by_quantum,
     field_name,
     function_name,
     lines_of,
     middle,
     object_name,
     spread,
-    totals,
 )
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
@@ -113,13 +113,10 @@ def _both(
 ) -> dict[str, _Both]:
     """A count in both results, by object, field or function."""
 
-    def tables(result: TrafficResult) -> list[dict[str, Counts]]:
-        return [totals((row for row in each.rows if not row.neighbour), key) for each in result.quanta]
-
     def column(side: list[dict[str, Counts]], name: str) -> tuple[int, ...]:
         return tuple(int(getattr(each.get(name, Counts()), count)) for each in side)
 
-    one, other = tables(base), tables(candidate)
+    one, other = (by_quantum(result, key, neighbours=False) for result in (base, candidate))
     names = sorted({name for each in (*one, *other) for name in each})
     return {name: (column(one, name), column(other, name)) for name in names}
 

@@ -127,7 +127,8 @@ def head(result: TrafficResult) -> Iterator[str]:
 
 def sections(result: TrafficResult) -> list[Section]:
     """All parts of the report; where they show one guest, it is that of the middle quantum."""
-    objects, fields, functions = (by_quantum(result, key) for key in (object_name, field_name, function_name))
+    objects = by_quantum(result, object_name, neighbours=False)
+    fields, functions = by_quantum(result, field_name), by_quantum(result, function_name)
     found = [
         Section("Objects", tuple(_notes(result)), _ranked("object", objects, _FIELDS)),
         _pairs(result),
@@ -147,10 +148,11 @@ def sections(result: TrafficResult) -> list[Section]:
     return found
 
 
-def by_quantum(result: TrafficResult, key: Callable[[TrafficRow], str]) -> list[dict[str, Counts]]:
-    """The totals of each quantum by object, field or function; objects are summed up without their neighbours."""
-    whole = key is not object_name
-    return [totals((row for row in each.rows if whole or not row.neighbour), key) for each in result.quanta]
+def by_quantum(
+    result: TrafficResult, key: Callable[[TrafficRow], str], *, neighbours: bool = True
+) -> list[dict[str, Counts]]:
+    """The totals of each quantum by object, field or function, with or without what lies beside objects."""
+    return [totals((row for row in each.rows if neighbours or not row.neighbour), key) for each in result.quanta]
 
 
 def _ranked(title: str, tables: Sequence[Mapping[str, Counts]], most: int) -> ReportTable:
