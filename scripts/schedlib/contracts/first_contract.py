@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A first contract of a structure, with the origin of each part.
 
-Origins are the markers and attributes of the kernel.
+Origins are the markers and attributes of the kernel, and a profile.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from schedlib.contracts.measured import NAMED, Profile, percent
 from schedlib.formats.contract_file import AccessClass, may_share
 
 MARKER = re.compile(r"__cacheline_group_(begin|end)(?:_aligned)?__(\w+)")
@@ -113,6 +114,7 @@ class _Group:
     """Members of one class, and where that comes from.
 
     Attributes:
+        readers, writers: functions.
         marker: the kernel's name of the group, if its markers made it.
     """
 
@@ -120,11 +122,14 @@ class _Group:
     class_: AccessClass
     members: tuple[str, ...]
     origin: str
+    readers: tuple[str, ...] = ()
+    writers: tuple[str, ...] = ()
     marker: str = ""
 
 
 def first_contract(
     declared: Declaration,
+    profile: Profile | None = None,
     known: Sequence[DocumentedAccess] = (),
 ) -> str:
     """A contract in TOML. Every promise and group has its origin; what nothing is known of is listed at the end.
@@ -135,6 +140,7 @@ def first_contract(
     prefix = declared.struct.replace("_", "-").lower()
     groups = [*_marked(declared)]
     groups += _known(declared, known, {name for group in groups for name in group.members})
+    groups += _measured(profile, {name.split(".")[0] for group in groups for name in group.members})
     rows: list[str] = []
     rules: list[str] = []
 
@@ -157,6 +163,7 @@ def first_contract(
         keys: dict[str, object] = {"name": group.name, "class": group.class_.value}
         keys |= {"apart": name} if group.name in apart else {}
         keys["members"] = group.members
+        keys |= {key: names for key, names in (("readers", group.readers), ("writers", group.writers)) if names}
         rows.append(f"# {group.origin}\n{_table('[group]', **keys)}")
         if promised:
             rows.append(_table("[group.promise]", id=name, keep="unbroken", forced=True))
@@ -200,6 +207,24 @@ def _known(declared: Declaration, known: Sequence[DocumentedAccess], held: Colle
         members = tuple(name for name in each.members if declared.has(name) and name.split(".")[0] not in held)
         if members:
             yield _Group(f"{_KNOWN}{number}", each.class_, members, each.origin)
+
+
+def _measured(profile: Profile | None, held: Collection[str]) -> Iterator[_Group]:
+    """The other members that a profile saw, one group for each class that was measured."""
+    found: dict[AccessClass, list[str]] = {}
+    for name in profile.members() if profile else ():
+        if profile and name not in held and (class_ := profile.agreed_class([name])):
+            found.setdefault(class_, []).append(name)
+    for class_, members in found.items():
+        uses = profile.uses(members) if profile else ()
+        use = uses[len(uses) // 2]
+        readers, writers = (
+            tuple(name for name, count in counted.most_common() if count > NAMED * use.accesses)
+            for counted in (use.readers, use.writers)
+        )
+        share = f"{percent(use.writes, use.accesses)} of {use.accesses:,} accesses are writes"
+        origin = f"measured: {profile.about if profile else ''}: {share}"
+        yield _Group(f"measured-{class_.value}", class_, tuple(members), origin, readers, writers)
 
 
 def _conflicts(groups: Sequence[_Group], declared: Declaration) -> tuple[set[str], list[str]]:

@@ -33,7 +33,7 @@ from schedlib.options import (
     new_path,
     option,
 )
-from schedlib.paths import KUNIT
+from schedlib.paths import CONFIGS, KUNIT
 
 DEFAULT_ARCH = "x86_64"
 
@@ -60,6 +60,19 @@ def struct_tag(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_]\w*", tag):
         raise argparse.ArgumentTypeError(f"{text!r} is no tag of a structure, such as net_device")
     return tag
+
+
+def contract_file(text: str) -> Path:
+    """An argparse type: a contract by the tag of its structure, or its file."""
+    if "/" in text or text.endswith(".toml"):
+        return existing_path(text)
+    tag = struct_tag(text)
+    known = {path.stem: path for path in (CONFIGS / "contracts").glob("*/*.toml")}
+    if tag not in known:
+        raise argparse.ArgumentTypeError(
+            f"{unknown('contract', tag, sorted(known))}; schedline layout contract init {tag} writes a first one"
+        )
+    return known[tag]
 
 
 def configurations(text: str) -> tuple[str, ...]:
@@ -317,10 +330,23 @@ class InitOptions:
     struct: str = option("STRUCT", "its tag", struct_tag)
     file: str = option("--file FILE", "what declares it, if several files do: fs/eventpoll.c", default="")
     out: Path | None = option("-o --out FILE", "write it here (default: standard output)", new_path)
+    profile: Path | None = option(
+        "--profile FILE", "a result of schedline c2c, or its directory: take classes from it, too", existing_path
+    )
     build: Path | None = option("--build DIR", "where make O=DIR built your tree (default: in it)", existing_path)
     tree: TreeOptions = field(default_factory=TreeOptions)
     changes: ChangeOptions = field(default_factory=ChangeOptions)
     columns: ColumnOptions = field(default_factory=ColumnOptions)
+
+
+@dataclass(frozen=True)
+class ContractCheckOptions:
+    """The contract that is held against a profile, a result of `schedline c2c`."""
+
+    contract: Path = option("STRUCT|FILE", "a tag, or the contract's file", contract_file)
+    profile: Path = option(
+        "--profile FILE", "a result of schedline c2c, or its directory", existing_path, required=True
+    )
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from schedlib.errors import SchedlineError
 from schedlib.layout.layout_options import (
+    ContractCheckOptions,
     DriftOptions,
     EmitOptions,
     ExplainOptions,
@@ -124,7 +125,7 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         job="layout.queries.show_rules",
     )
     contract = verbs.add_parser(
-        "contract", help="make a contract of a structure", description="Contracts of structures."
+        "contract", help="make a contract of a structure, or check one", description="Contracts of structures."
     )
     below = contract.add_subparsers(prog=contract.prog, metavar="VERB", required=True)
     add_verb(
@@ -136,13 +137,30 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
             "schedline layout contract init timer_base --kdir . -o mine/timer_base.toml",
         ],
         text="""
-        Takes the groups between __cacheline_group_begin() and __cacheline_group_end(), and ____cacheline_aligned, in
-        your build if there is one. Each part names its origin. Groups that share a line although their classes do not
-        fit get an exception. What no source speaks of is listed at the end. Judge it with schedline layout --contracts
-        DIR.""",
+        Takes the groups between __cacheline_group_begin() and __cacheline_group_end(), ____cacheline_aligned and, with
+        --profile, what was measured. Each part names its origin. Groups that share a line although their classes do
+        not fit get an exception. What no source speaks of is listed at the end. Judge it with schedline layout
+        --contracts DIR.""",
         operands="STRUCT",
         options=InitOptions,
         job="layout.struct_job.init_contract",
+    )
+    add_verb(
+        below,
+        "check",
+        "hold a contract against what was measured",
+        first=[
+            "schedline layout contract check rq --profile measured        is it read and written as declared?",
+            "schedline layout contract check mine/timer_base.toml --profile measured",
+        ],
+        text="""
+        Compares the class of each group with a result of schedline c2c, and its readers and writers with the
+        functions that were seen. FAIL if a group has more traffic than its class allows, INCONCLUSIVE if the profile
+        does not watch the structure or its guests do not agree. Functions are told and do not fail: a compiler may
+        have inlined one, and a workload does not run all.""",
+        operands="STRUCT|FILE --profile FILE",
+        options=ContractCheckOptions,
+        job="layout.struct_job.check_against_profile",
     )
 
 

@@ -1,23 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Any structure of a tree or of a built kernel: its lines, and a first contract of it."""
+"""Any structure of a tree or of a built kernel: its lines, a first contract of it, and a contract against a profile."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from schedlib.cache import write_atomic
 from schedlib.contracts.contract_rules import Rules
 from schedlib.contracts.first_contract import first_contract
+from schedlib.contracts.measured import CheckedGroup, Profile, check_contract, percent, ungrouped, verdict_of
 from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import read_result
+from schedlib.formats.contract_file import Contract, read_contract
 from schedlib.layout.kernel_text import declaration_in, declaring_file
 from schedlib.layout.kernel_versions import CommitVersions, opened
 from schedlib.layout.layout_diff import draw_struct
-from schedlib.layout.layout_options import InitOptions, LayoutOptions
+from schedlib.layout.layout_options import ContractCheckOptions, InitOptions, LayoutOptions
 from schedlib.layout.own_build import OURS, Versions
 from schedlib.layout.picture import draw_line
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.vmlinux import layout_of_built
-from schedlib.progress import say
+from schedlib.progress import say, table
 from schedlib.verdict import Verdict
 
 
@@ -73,18 +78,30 @@ def init_contract(options: InitOptions) -> Verdict:
         SchedlineError: there is no such structure, or the tree or the machine does not allow it.
     """
     struct = options.struct
+    profile = profile_of(options.profile, struct) if options.profile else None
+    if profile and not profile.is_watched:
+        say(f"{profile.about} does not watch {struct}, only {', '.join(profile.watches)}: it adds nothing")
     with opened(options) as versions:
         file = options.file or declaring_file(versions.text, struct)
         layouts = [pair[1] for pair in _both(versions, struct, file)]
         for layout in layouts:
             _require(layout, struct)
-        text = first_contract(declaration_in(versions.text, struct, file, layouts))
+        text = first_contract(declaration_in(versions.text, struct, file, layouts), profile)
     if options.out:
         write_atomic(options.out, text)
         print(options.out)
     else:
         print(text, end="")
     return Verdict.PASS
+
+
+def profile_of(path: Path, struct: str) -> Profile:
+    """What a result of `schedline c2c` says of a structure.
+
+    Raises:
+        Refused: it is not a valid result.
+    """
+    return Profile(read_result(path), struct, path.name)
 
 
 def _rules(struct: str, file: str) -> Rules:
@@ -98,3 +115,49 @@ def _require(layout: Layout, struct: str) -> None:
             f"{layout.name} has no struct {struct}",
             "check its name; configs/kernel/packs.config has the subsystems that are compiled, --config adds others",
         )
+
+
+def check_against_profile(options: ContractCheckOptions) -> Verdict:
+    """Print what of a contract does not fit a profile.
+
+    Raises:
+        SchedlineError: the contract is wrong, or the profile is no result of `schedline c2c`.
+    """
+    contract = read_contract(options.contract)
+    profile = profile_of(options.profile, contract.struct)
+    checked = check_contract(contract, profile)
+    for text in _told(contract, profile, checked):
+        print(text)
+    verdict = verdict_of(checked)
+    print(f"verdict: {verdict.name}")
+    return verdict
+
+
+def _told(contract: Contract, profile: Profile, checked: tuple[CheckedGroup, ...]) -> Iterator[str]:
+    yield f"struct {contract.struct}, {profile.about}"
+    if not profile.is_watched:
+        yield f"the profile watches {', '.join(profile.watches)}, so it says nothing of struct {contract.struct}"
+        yield "  next: count with another --objects; schedline c2c --help lists them"
+        return
+    if not checked:
+        yield "the contract has no groups, so it declares no class that could be compared"
+        yield f"  next: schedline layout contract init {contract.struct} --profile FILE writes groups with classes"
+        return
+    yield from table(_rows(checked))
+    for each in checked:
+        if each.text:
+            yield f"{each.verdict.name} {each.group.name}: {each.text}"
+    for each in checked:
+        yield from (f"{each.group.name}: {note}" for note in each.notes)
+    if names := ungrouped(contract, profile):
+        yield f"in no group, and not cold: {', '.join(names)}"
+
+
+def _rows(checked: tuple[CheckedGroup, ...]) -> Sequence[Sequence[str]]:
+    rows = [("group", "declared", "measured", "accesses", "writes")]
+    for each in checked:
+        measured = " ".join(dict.fromkeys(found.value if found else "too little to tell" for found in each.measured))
+        use = each.use
+        accesses, writes = f"{use.accesses:,}", percent(use.writes, use.accesses)
+        rows.append((each.group.name, each.group.class_.value, measured, accesses, writes))
+    return rows

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A first contract from every origin: markers, and what somebody says. It is valid as it is."""
+"""A first contract from every origin: markers, what somebody says, a profile. It is valid as it is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
+from toy_profiles import Rows, profile, row
 
 from schedlib.contracts.contract_rules import rules_of
 from schedlib.contracts.first_contract import Declaration, DocumentedAccess, first_contract
@@ -26,6 +29,11 @@ DECLARED = Declaration(
 SAID = (
     DocumentedAccess(("sent", "gone"), AccessClass.OWNER, "a mail"),
     DocumentedAccess(("state.pending",), AccessClass.READ_MOSTLY, "another mail"),
+)
+USED: Rows = (
+    row("name", 5_000, "store", "rename_it", essential=4_000),
+    row("name", 900, "load", "show_it"),
+    row("ops", 90_000, "store", "send_it"),
 )
 
 
@@ -68,6 +76,25 @@ def test_what_shares_a_line_now_is_an_exception(tmp_path: Path) -> None:
     assert [group.apart for group in contract.group] == ["thing.G1", "", ""]
     contract = read(tmp_path, first_contract(replace(DECLARED, shares=lambda one, other: True), known=SAID))
     assert [group.apart for group in contract.group] == ["", "", ""] and len(contract.exception) == 2
+
+
+@pytest.mark.parametrize("declared", [DECLARED, replace(DECLARED, names=("name", "ops"))])
+def test_groups_of_a_profile(declared: Declaration, tmp_path: Path) -> None:
+    """A profile adds what no other origin speaks of, and changes nothing of what they say."""
+    text = first_contract(declared, profile(USED, USED, USED))
+    contract = read(tmp_path, text)
+    groups = contract.groups()
+    assert groups["measured-shared"].members == ("name",)
+    assert (groups["measured-shared"].readers, groups["measured-shared"].writers) == (("show_it",), ("rename_it",))
+    assert "# measured: c2c.json: rt on 8 CPUs, qemu-x86_64, kernel aa: 84.7 % of 5,900 accesses are writes" in text
+    assert ("measured-owner" in groups) is (declared is not DECLARED)
+    assert "# name" not in text.partition("# No source was found")[2]
+
+
+def test_guests_that_do_not_agree_measure_nothing(tmp_path: Path) -> None:
+    other = (row("name", 5_900), row("ops", 90_000, "store"))
+    contract = read(tmp_path, first_contract(DECLARED, profile(USED, other)))
+    assert "measured-shared" not in contract.groups()
 
 
 def test_a_structure_of_which_nothing_is_known(tmp_path: Path) -> None:
