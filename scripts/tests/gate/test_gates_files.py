@@ -34,7 +34,7 @@ def _names_in(program: str) -> set[str]:
         left += [name for name in re.findall(r'#include "(\w+\.h)"', found) if (OWN / name).exists()]
     # The last string in each call is the metric's name.
     calls = [re.findall(r'"([a-z0-9_.]+)"', call) for call in re.findall(r"add_metric\(\w+,[^;]*;", text)]
-    latencies = re.findall(r'add_quantiles\(\w+, "([a-z0-9_.]+)"', text)
+    latencies = re.findall(r'add_samples\("([a-z0-9_.]+)"', text)
     return {
         *(words[-1] for words in calls if words),
         *(f"{name}.{quantile}" for name in latencies for quantile in ("p50", "p90", "p99", "p99_9", "max")),
