@@ -361,9 +361,10 @@ static void find_lowest_rq_picks(struct kunit *test)
 	rt_leave_cpus(test);
 	KUNIT_ASSERT_TRUE_MSG(test, at_rest, "CPUs did not come to rest");
 	KUNIT_EXPECT_EQ_MSG(test, rcu_preempt_depth(), 0, "RCU read locks are left");
-	KUNIT_EXPECT_EQ_MSG(test, pick >= 0, !!c->pick, "a CPU is found: %d", pick);
-	if (pick >= 0)
-		KUNIT_EXPECT_TRUE_MSG(test, c->pick & CPU(pick),
+	if (!c->pick)
+		KUNIT_EXPECT_EQ_MSG(test, pick, -1, "no CPU is right");
+	else
+		KUNIT_EXPECT_TRUE_MSG(test, pick >= 0 && c->pick & CPU(pick),
 				      "CPU %d is found, right is %*pbl",
 				      pick, BITS_PER_LONG, &c->pick);
 }
