@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import yaml
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from schedlib.fleet.campaign import FleetJob
 from schedlib.formats.data_file import read_toml
@@ -37,11 +37,29 @@ Artefact: TypeAlias = Mapping[str, str]
 """A file that a job downloads, as LAVA's deploy action has it: its url and sha256sum."""
 
 
+class LavaContext(Strict, frozen=True, kw_only=True):
+    """What a job may tell the template of its device type, by LAVA's names."""
+
+    arch: Word | UnsetType = UNSET
+    cpu: Word | UnsetType = UNSET
+    machine: Word | UnsetType = UNSET
+    model: Word | UnsetType = UNSET
+    memory: Positive | UnsetType = UNSET
+    netdevice: Word | UnsetType = UNSET
+    no_kvm: bool | UnsetType = UNSET
+    extra_options: tuple[Word, ...] | UnsetType = UNSET
+    console_device: Word | UnsetType = UNSET
+    bootloader_prompt: Word | UnsetType = UNSET
+    boot_character_delay: Positive | UnsetType = UNSET
+    kernel_start_message: Word | UnsetType = UNSET
+    tftp_mac_address: Word | UnsetType = UNSET
+
+
 class FleetDevice(Strict, frozen=True, kw_only=True):
     """A kind of device.
 
     Attributes:
-        device_type, tags, context: as in a job definition of LAVA, which checks them.
+        device_type, tags, context: as in a job definition of LAVA.
         arch: make's ARCH.
         method: of LAVA's boot action. All but qemu get their files by TFTP.
         kernel_type: how U-Boot starts the kernel.
@@ -64,7 +82,7 @@ class FleetDevice(Strict, frozen=True, kw_only=True):
     deploy_seconds: _Seconds
     emulated: bool = False
     tags: tuple[Word, ...] = ()
-    context: dict[Word, Word | bool | Positive | tuple[Word, ...]] = msgspec.field(default_factory=dict)
+    context: LavaContext = LavaContext()
 
     def __post_init__(self) -> None:
         if (self.method == "u-boot") != bool(self.kernel_type):
@@ -105,7 +123,7 @@ def definition(
         tags: of the machine, besides those of its kind.
     """
     arguments = " ".join([*device.parameters, f"{KEY}{campaign}/{job.name}"])
-    context: dict[str, Any] = dict(device.context)
+    context: dict[str, Any] = msgspec.to_builtins(device.context)
     boot: dict[str, Any] = {"method": device.method, "media": "tmpfs"}
     if device.method != "qemu":
         context["extra_kernel_args"] = arguments

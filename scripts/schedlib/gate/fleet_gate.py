@@ -20,12 +20,14 @@ from schedlib.gate.fleet_judging import (
     FleetGroup,
     Samples,
     groups_at,
+    said_of,
+    too_many_left_out,
 )
-from schedlib.gate.fleet_machines import LeftOut, read_fleet
+from schedlib.gate.fleet_machines import FleetMachine, LeftOut, read_fleet
 from schedlib.gate.gate_options import GateOptions
 from schedlib.gate.gate_report import excluded, limits_of, p_of, per, signed
 from schedlib.gate.judging import of_the_rule
-from schedlib.gate.rules import Gate, load_gate
+from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.progress import printable
 from schedlib.verdict import Verdict, worst
 
@@ -77,9 +79,6 @@ class FleetGateDocument(Document, frozen=True, kw_only=True):
 def compare_fleet(options: GateOptions) -> FleetGateDocument:
     started, gates = datetime.now(UTC), options.gates or "default"
     gate = load_gate(gates)
-    if exact := [rule.name for rule in gate.rules if rule.method is Method.EQUAL]:
-        said = f"{exact[0]} has to be equal in every run, which no statistics over machines judges"
-        raise SchedlineError(said, "gate it on one machine, with a gates file of its own")
     machines = read_fleet(options.fleet, gates)
     left_out = [out for machine in machines for out in machine.left_out]
     there = [machine for machine in machines if machine.there]
@@ -91,14 +90,15 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
     samples = {
         rule: [machine for machine in machines if rule.key in machine.metrics]
         for rule in gate.rules
-        if any(rule.key in machine.metrics for machine in machines)
+        if rule.method is not Method.EQUAL and any(rule.key in machine.metrics for machine in machines)
     }
     look, rows = last_look(gate, samples, left_out)
     found = dict(zip(samples, rows, strict=True))
     metrics = []
     for rule in gate.rules:
-        unit = next((each.metrics[rule.key].unit for each in machines if rule.key in each.metrics), "")
-        groups = found.get(rule, ())
+        have = [each for machine in machines for each in (machine.metrics, machine.rows) if rule.key in each]
+        unit = have[0][rule.key].unit if have else ""
+        groups = _equal(rule, machines, left_out) if rule.method is Method.EQUAL else found.get(rule, ())
         metrics.append(FleetMetric(**of_the_rule(rule, unit), verdict=verdict_of(groups), groups=groups))
     models = Counter(machine.model for machine in machines if machine.model)
     there_of = Counter(machine.model for machine in there)
@@ -137,6 +137,39 @@ def last_look(
 
 def verdict_of(groups: Sequence[FleetGroup]) -> Verdict:
     return worst(group.verdict for group in groups)
+
+
+def _equal(rule: GateRule, machines: Sequence[FleetMachine], left_out: Sequence[LeftOut]) -> tuple[FleetGroup, ...]:
+    """The groups of a metric that has to be equal: one machine on which it became worse is enough for a FAIL."""
+    chosen = [(machine, machine.rows[rule.key]) for machine in machines if rule.key in machine.rows]
+    if not chosen:
+        return ()
+    models = sorted({machine.model for machine, _ in chosen})
+    groups = []
+    for name in ["", *models] if len(models) > 1 else [""]:
+        here = [(machine, row) for machine, row in chosen if name in ("", machine.model)]
+        worse = [(machine.name, row.reason) for machine, row in here if row.verdict is Verdict.FAIL]
+        lost = sum(name in ("", out.model) for out in said_of(rule, left_out))
+        reason, verdict = "", Verdict.PASS
+        if worse:
+            reason, verdict = ": ".join(worse[0]), Verdict.FAIL
+        elif too_many_left_out(lost, len(here)):
+            reason, verdict = f"{lost} of {lost + len(here)} machines are left out", Verdict.INCONCLUSIVE
+        group = FleetGroup(
+            name=name or "all machines",
+            kind="model" if name else "all",
+            machines=len(here),
+            verdict=verdict,
+            reason=reason,
+            worse_by=None,
+            p=None,
+            over_budget=len(worse),
+            bad=tuple(machine for machine, _ in worse),
+            boots=sum(row.boots[1] for _, row in here),
+            far=0,
+        )
+        groups.append(group)
+    return tuple(groups)
 
 
 # The text.
@@ -199,7 +232,8 @@ def _told(metric: FleetMetric) -> Iterator[str]:
     if not metric.groups:
         yield "    no machine has it"
         return
-    yield from wrapped(f"    {limits_of(metric)}; worse by in{per(metric)}", 4)
+    if metric.method is not Method.EQUAL:
+        yield from wrapped(f"    {limits_of(metric)}; worse by in{per(metric)}", 4)
     yield f"{'machines of':{_NAME}}{'':>5}{'worse by':>10}{'over budget':>13}{'p':>7}"
     for group in metric.groups:
         cells = f"{signed(group.worse_by):>10}{group.over_budget:>13}{p_of(group.p):>7}"

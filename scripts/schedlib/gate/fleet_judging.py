@@ -241,6 +241,11 @@ def within_machines_p(total: int, boots: Mapping[int, int]) -> float:
     return 0.5 * erfc((total - 0.5 - mean) / sqrt(2 * variance))
 
 
+def too_many_left_out(lost: int, judged: int) -> bool:
+    """Whether so many of a group's machines are left out that the others do not speak for it."""
+    return lost > _MOST_LEFT_OUT * (lost + judged)
+
+
 def _why_no_pass(rule: GateRule, here: MachinesAtLook | None, bad: Sequence[str], missing: Sequence[LeftOut]) -> str:
     """Why a group's machines do not allow a PASS, whatever their boots say; empty if they do.
 
@@ -248,7 +253,7 @@ def _why_no_pass(rule: GateRule, here: MachinesAtLook | None, bad: Sequence[str]
     """
     lost, machines = len(missing), here.boots.size if here else 0
     size = f"{rule.detect:g}{percent(rule)}"
-    if lost > _MOST_LEFT_OUT * (lost + machines):
+    if too_many_left_out(lost, machines):
         return f"{lost} of {lost + machines} machines are left out: mend them, and repeat their boots"
     base, candidate = (sum(out.lacks == side for out in missing) for side in ("base", "candidate"))
     there = machines + base + candidate

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from schedlib.errors import SchedlineError
+from schedlib.formats.gate_document import GateMetric
 from schedlib.formats.run_file import NOT_RECORDED, refuse_copies
 from schedlib.formats.strict import Strict, Word
 from schedlib.gate.boots import Key, Side, read_side
@@ -23,6 +24,7 @@ from schedlib.gate.comparable import no_results, refuse_differences, refuse_over
 from schedlib.gate.judging import Sample, sample_of
 from schedlib.gate.rules import Gate, load_gate
 from schedlib.gate.statistics import Values
+from schedlib.verdict import Verdict
 
 _FEW = 32
 """So many machines are read by this process alone."""
@@ -73,6 +75,7 @@ class FleetMachine:
         kernels: of base and candidate.
         marks: what no other machine has: ids of boots, and content() of runs that tell themselves. Hashes can be
             compared within one process and its children.
+        rows: of metrics that have to be equal.
     """
 
     name: str
@@ -80,12 +83,13 @@ class FleetMachine:
     kernels: tuple[str, str] = ("", "")
     marks: tuple[object, ...] = ()
     metrics: Mapping[Key, MetricBoots] = field(default_factory=dict)
+    rows: Mapping[Key, GateMetric] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
 
     @property
     def there(self) -> bool:
         """Whether any metric of it can be judged."""
-        return bool(self.metrics)
+        return bool(self.metrics or self.rows)
 
     def out(self, reason: str, key: Key = ("", ""), lacks: Lacks = "") -> LeftOut:
         """The machine, left out of one metric or of all."""
@@ -93,7 +97,7 @@ class FleetMachine:
 
     def without(self, reason: str, lacks: Lacks = "") -> FleetMachine:
         """The machine, left out as a whole."""
-        return replace(self, marks=(), metrics={}, left_out=(self.out(reason, lacks=lacks),))
+        return replace(self, marks=(), metrics={}, rows={}, left_out=(self.out(reason, lacks=lacks),))
 
 
 def read_fleet(directory: Path, gates: str) -> list[FleetMachine]:
@@ -165,6 +169,7 @@ def _without_side(machine: FleetMachine, why: Mapping[Lacks, str]) -> FleetMachi
 
 def _with_metrics(machine: FleetMachine, gate: Gate, base: Side, candidate: Side) -> FleetMachine:
     metrics: dict[Key, MetricBoots] = {}
+    rows: dict[Key, GateMetric] = {}
     left_out: list[LeftOut] = []
     for rule in gate.rules:
         try:
@@ -184,11 +189,14 @@ def _with_metrics(machine: FleetMachine, gate: Gate, base: Side, candidate: Side
             else:
                 values = np.array(found.base[:boots]), np.array(found.candidate[:boots])
                 metrics[rule.key] = MetricBoots(found.unit, *values, found.step(gate.looks[0]))
+        elif found.verdict in (Verdict.PASS, Verdict.FAIL):
+            rows[rule.key] = found
         else:
             there = [rule.key in side.about for side in (base, candidate)]
             lacks: Lacks = "" if all(there) or not any(there) else _NAMES[there.index(False)]
             left_out.append(machine.out(found.reason, rule.key, lacks))
-    return replace(machine, marks=machine.marks if metrics else (), metrics=metrics, left_out=tuple(left_out))
+    marks = machine.marks if metrics or rows else ()
+    return replace(machine, marks=marks, metrics=metrics, rows=rows, left_out=tuple(left_out))
 
 
 def _exclude_copies(machines: Iterator[FleetMachine]) -> list[FleetMachine]:

@@ -28,6 +28,7 @@ from schedlib.formats.strict import Amount, Strict, Word, Wrong, check_patterns
 from schedlib.gate.rules import load_gate
 from schedlib.kernel.topology import Topology
 from schedlib.layout.compile import LayoutData
+from schedlib.layout.variables import VariableContracts
 from schedlib.names import arch_names, change_ids, workload_rows
 from schedlib.paths import CONFIGS
 from schedlib.runs.workload_suites import SuiteFile
@@ -220,6 +221,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "topologies": lambda path: read_toml(path, Topology, stem="name"),
     "workloads": lambda path: read_toml(path, SuiteFile, keys="name", below=("rows",)),
     "contracts": read_contract,
+    "contracts/variables.toml": lambda path: read_toml(path, VariableContracts),
     "gates": lambda path: load_gate(str(path)),
     "gates/c2c.toml": load_metrics,
     "slab-types.toml": slab_types,

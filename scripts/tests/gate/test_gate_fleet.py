@@ -106,11 +106,30 @@ def test_an_effect_in_the_unit_of_the_metric_is_told(tmp_path: Path) -> None:
     assert group["worse_by"] == pytest.approx(1200, abs=200)
 
 
-def test_a_metric_that_has_to_be_equal_is_refused(tmp_path: Path) -> None:
+EXACT = """
+[[metric]]
+tool = "rt_wakeup"
+name = "lines"
+direction = "lower"
+method = "equal"
+"""
+
+
+@pytest.mark.parametrize(("value", "code"), [(3, 0), (4, 1)])
+def test_an_exact_metric_of_one_machine_is_enough(value: float, code: int, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet"
+    for number in range(3):
+        write_machine(fleet / f"m{number}", "Alpha", 0.0, number, boots=1)
+        for path in fleet.glob(f"m{number}/*/*.json"):
+            found = json.loads(path.read_text())
+            worse = number == 1 and path.parent.name == "candidate"
+            exact = {"name": "lines", "unit": "lines", "direction": "lower", "kind": "exact", "n": 1}
+            found["metrics"] = [exact | {"value": value if worse else 3}]
+            path.write_text(json.dumps(found))
     head, _, _ = GATES.partition("[[metric]]")
-    exact = '[[metric]]\ntool = "rt_wakeup"\nname = "lines"\ndirection = "lower"\nmethod = "equal"\n'
-    with pytest.raises(SchedlineError, match="lines has to be equal in every run"):
-        gate(write_fleet(tmp_path / "fleet", {"Alpha": (3, 0.0)}), gates=head + exact)
+    found_code, found = gate(fleet, gates=head + EXACT)
+    assert found_code == code
+    assert found["metrics"][0]["groups"][0]["bad"] == (["m1"] if code else [])
 
 
 # Machines that are left out.
