@@ -26,6 +26,8 @@ PLAYED = Path(__file__).parent / "thousand_cpus.c"
 def write_machine(root: Path) -> None:
     """Write a sysfs with cores of 2 CPUs, clusters of 4, LLCs of 8 and nodes of 125."""
     system = root / "devices/system"
+    (system / "node").mkdir(parents=True)
+    (system / "node/online").write_text("0-7\n")
     for node in range(8):
         (system / f"node/node{node}").mkdir(parents=True)
         (system / f"node/node{node}/cpulist").write_text(f"{node * 125}-{node * 125 + 124}\n")
