@@ -970,13 +970,14 @@ static void *measure_references(void *argument)
 	second = cpus_next(&cpus, first);
 	references_done = second < 0;
 	helper_runs = second < 0;
+	/* On the second CPU the helper would never let it go on. */
+	must(run_on_cpu(first), "a CPU");
 	/* The helper inherits it. */
 	be_realtime(sched_get_priority_max(SCHED_FIFO));
 	if (second >= 0)
 		start_thread(&helper, occupy, &second);
 	while (!__atomic_load_n(&helper_runs, __ATOMIC_RELAXED))
 		sched_yield();
-	must(run_on_cpu(first), "a CPU");
 	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 	for (int i = 0; i < REFERENCE_ROUNDS * REFERENCES; i++) {
 		enum reference what = i % REFERENCES;
