@@ -42,19 +42,25 @@ const char *sysfs = "/sys";
 
 /* Files. */
 
+static int open_named(int flags, const char *format, va_list args)
+{
+	char path[4096];
+
+	vsnprintf(path, sizeof(path), format, args);
+	return open(path, flags | O_CLOEXEC);
+}
+
 bool read_line(char *text, size_t size, const char *format, ...)
 {
 	size_t had = 0;
-	char path[4096];
 	va_list args;
 	ssize_t len;
 	int fd;
 
 	va_start(args, format);
-	vsnprintf(path, sizeof(path), format, args);
+	fd = open_named(O_RDONLY, format, args);
 	va_end(args);
 	text[0] = '\0';
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
 	while ((len = read(fd, text + had, size - 1 - had)) > 0)
@@ -67,15 +73,13 @@ bool read_line(char *text, size_t size, const char *format, ...)
 
 bool write_text(const char *text, const char *format, ...)
 {
-	char path[4096];
 	va_list args;
 	ssize_t len;
 	int fd;
 
 	va_start(args, format);
-	vsnprintf(path, sizeof(path), format, args);
+	fd = open_named(O_WRONLY, format, args);
 	va_end(args);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
 	len = write(fd, text, strlen(text));

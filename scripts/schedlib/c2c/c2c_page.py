@@ -152,10 +152,10 @@ def page(result: TrafficResult) -> str:
     return _page(result, picture(result), [])
 
 
-def page_of_both(found: Mapping[str, TrafficResult]) -> str:
-    """The page of the last result, with the maps of all, and what changes from the first to the last."""
+def page_of_both(found: Mapping[str, TrafficResult], maps: str) -> str:
+    """The page of the last result, with the maps of both(), and what changes from the first to the last."""
     first, *_, last = found.values()
-    return _page(last, both(found), traffic_diff.sections(first, last))
+    return _page(last, maps, traffic_diff.sections(first, last))
 
 
 def _page(result: TrafficResult, maps: str, before: Sequence[Section]) -> str:

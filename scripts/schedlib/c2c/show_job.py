@@ -43,8 +43,9 @@ def show(options: ShowOptions) -> Verdict:
         document.write(out / side / C2C_FILE, result)
     text = "".join(f"{line}\n" for line in side_by_side(found))
     write_atomic(out / _TEXT, text)
-    write_atomic(out / _PICTURE, c2c_page.both(found))
-    write_atomic(out / _PAGE, c2c_page.page_of_both(found))
+    maps = c2c_page.both(found)
+    write_atomic(out / _PICTURE, maps)
+    write_atomic(out / _PAGE, c2c_page.page_of_both(found, maps))
     print(text, end="")
     say(f"results: {out}/{_TEXT}, {_PICTURE}, {_PAGE}; schedline c2c diff {out}/without {out}/with")
     return Verdict.PASS

@@ -169,11 +169,12 @@ def judge_variables(
         build: where its objects lie: they tell the section of the source.
         line: bytes in a cache line.
     """
-    found = variables_of(vmlinux)
+    found, own = variables_of(vmlinux), OwnBuild(build, build)
+    classes = {each.name: each.class_ for each in contracts}
     judged = []
     for contract in contracts:
         places = [each for each in found if each.name == contract.name]
-        judged += [_judged(contract, contracts, place, found, OwnBuild(build, build), line) for place in places]
+        judged += [_judged(contract, classes, place, found, own, line) for place in places]
         if not places:
             judged.append(JudgedVariable(contract, None, unknown="this kernel does not have it"))
     return judged
@@ -181,13 +182,12 @@ def judge_variables(
 
 def _judged(
     contract: VariableContract,
-    contracts: Sequence[VariableContract],
+    classes: Mapping[str, AccessClass],
     place: Variable,
     found: Sequence[Variable],
     own: OwnBuild,
     line: int,
 ) -> JudgedVariable:
-    classes = {each.name: each.class_ for each in contracts}
     its = place.lines(line)
     near = [
         each
