@@ -106,6 +106,9 @@ def home(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
     document.write(home / "measured/c2c.json", toy_results.result((toy_results.row("rto_count", 0, 10, 3000),)))
     (home / "mine").mkdir()
     shutil.copyfile(CONFIGS / "contracts/time/timer_base.toml", home / "mine/timer_base.toml")
+    (home / "build").mkdir()
+    (home / "kernel.c").write_text("int nr_cpu_ids;\n")
+    subprocess.run(["gcc", "-g", "-nostdlib", "-static", "-o", "build/vmlinux", "kernel.c"], cwd=home, check=True)
     for name in ("my.patch", "suggested.patch"):
         (home / name).write_text(PATCH)
     return home
