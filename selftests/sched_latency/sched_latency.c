@@ -1806,31 +1806,27 @@ static void judge_above(struct verdict *verdict, const struct test *test,
 			    figure(b->unit, b->value));
 	}
 	say(verdict, "above in %d of %d slices, at least nine of ten are needed", above, nr);
-	if (10 * above >= 9 * nr)
-		return;
-	verdict->result = KSFT_FAIL;
-	if (!ksft_min_kernel_version(test->since_major, test->since_minor)) {
-		verdict->result = KSFT_SKIP;
-		say(verdict, "kernels before %u.%u lack this", test->since_major,
-		    test->since_minor);
-	}
+	if (10 * above < 9 * nr)
+		verdict->result = KSFT_FAIL;
 }
 
 /*
  * Limits for any machine: in ms, because a machine that is fit to run Linux is
  * faster by far. That of a timer has to be below the jiffy by which a broken one
- * is late, unless the kernel has no better timers.
+ * is late, unless the kernel has no better timers; a turn may end with a jiffy.
  */
 static double limit_ms(const struct test *test)
 {
 	struct timespec jiffy = {}, grain = {};
 	double ms;
 
-	if (test->most_ms != TIMER_MS)
-		return test->most_ms;
 	clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy);
 	clock_getres(CLOCK_MONOTONIC, &grain);
 	ms = jiffy.tv_sec * 1e3 + jiffy.tv_nsec / 1e6;
+	if (test->most_ms == TURN_MS)
+		return fmax(3 * ms, TURN_MS);
+	if (test->most_ms != TIMER_MS)
+		return test->most_ms;
 	return grain.tv_nsec > 1 ? 2 * ms : fmax(ms / 2, TIMER_MS);
 }
 
@@ -2094,6 +2090,12 @@ static bool judge(struct verdict *verdicts, const struct workload *workload,
 			judge_limits(&verdicts[i], batch);
 		else
 			judge_count(&verdicts[i], test, batch);
+		if (verdicts[i].result == KSFT_FAIL &&
+		    !ksft_min_kernel_version(test->since_major, test->since_minor)) {
+			verdicts[i].result = KSFT_SKIP;
+			say(&verdicts[i], "kernels before %u.%u lack this", test->since_major,
+			    test->since_minor);
+		}
 		doubtful |= test->rule >= ABOVE && test->rule <= BASELINE &&
 			    verdicts[i].result == KSFT_FAIL;
 	}

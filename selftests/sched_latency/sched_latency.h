@@ -217,6 +217,8 @@ enum reference { NO_REFERENCE, IPI, SYSCALL, SPIN, REFERENCES };
 #define REALTIME_MS	5
 /* A task that is not real-time may wait for a slice of another one. */
 #define FAIR_MS		10
+/* A slice of 3 ms that only a tick ends. */
+#define TURN_MS		15
 
 #define MOST_COMPARED	24
 

@@ -67,6 +67,15 @@ static void await_go(struct task *task, int cpu)
 	futex_wait(&task->go, 0);
 }
 
+static void await_run(struct task *task)
+{
+	__u64 until = now() + PATIENCE;
+
+	while (get(task->on) == -1)
+		if (now() >= until)
+			give_up("a task does not run");
+}
+
 static void await_sleep(struct task *task)
 {
 	char text[512] = "", *end = NULL;
@@ -128,8 +137,7 @@ static void *run_other(void *unused)
 	__u64 until;
 
 	await_go(&other, there);
-	while (get(urgent.on) != here)
-		;
+	await_run(&urgent);
 	wake(&mover);
 	for (until = now() + 1000000; now() < until; )
 		;
@@ -185,8 +193,7 @@ static bool play(void)
 		counts = counts && waits;
 	} else {
 		wake(&mover);
-		while (get(mover.on) == -1)
-			;
+		await_run(&mover);
 		counts = get(mover.on) == here;
 		wake(&urgent);
 	}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlib.cache import cached, contents_of, scratch
-from schedlib.check.check_boots import CheckPlan, boot_and_judge
+from schedlib.check.check_boots import boot_and_judge, make_plan
 from schedlib.check.check_options import CheckOptions
 from schedlib.check.check_results import JudgedBoot
 from schedlib.console.judge import TestOutcome
@@ -64,6 +64,7 @@ class Mutant:
             Of a workload, sched_latency:PROGRAM:TEST: then the guests run that program, and no KUnit test.
         series, on, config, with_, without: what it is tried on, when that is not the default. `on` may also be an
             architecture of `schedline layout`: then the mutant is compiled for it and not booted.
+        topology: of the guest that runs a workload; by default it has 2 CPUs.
         traffic: how names of objects or fields begin; at least one of them has to have more traffic on emulated CPUs.
         diff: the patch itself.
     """
@@ -73,6 +74,7 @@ class Mutant:
     killed_by: tuple[str, ...]
     series: tuple[str, ...]
     on: str | None
+    topology: str | None
     config: tuple[str, ...]
     with_: tuple[str, ...]
     without: tuple[str, ...]
@@ -86,7 +88,7 @@ class Mutant:
         return min(found, default=None)
 
 
-_HEADERS = frozenset({"Breaks", "Killed-by", "Series", "On", "Config", "With", "Without", "Traffic"})
+_HEADERS = frozenset({"Breaks", "Killed-by", "Series", "On", "Topology", "Config", "With", "Without", "Traffic"})
 
 
 def read_mutant(path: Path, name: str) -> Mutant:
@@ -106,7 +108,8 @@ def read_mutant(path: Path, name: str) -> Mutant:
     known(with_, f"{path}: With")
     known(without, f"{path}: Without")
     breaks, diff = fields.get("Breaks", ""), text[start.start() :].encode(errors="surrogateescape")
-    return Mutant(name, breaks, killed_by, series, fields.get("On"), config, with_, without, traffic, diff)
+    on, topology = fields.get("On"), fields.get("Topology")
+    return Mutant(name, breaks, killed_by, series, on, topology, config, with_, without, traffic, diff)
 
 
 def read_mutants(directory: Path) -> tuple[Mutant, ...]:
@@ -211,12 +214,13 @@ def _failing_in_guests(cache: Path, mutant: Mutant, plan: KernelPlan, kernel: Ke
     accel = accelerator(cache, plan.target, kernel.image)
     failed: frozenset[str] = frozenset()
     only = f"{COLLECTION}.{mutant.program}" if mutant.program else None
-    options = CheckOptions(selftests=bool(only), only=only)
-    archive = kernel.build / _INITRAMFS if only else None
     # With more CPUs than the host has, each has others beside it all the time, and what they may excuse is excused.
-    for cpus in (2,) if only else plan.target.classes:
-        guests = CheckPlan(plan.target, (cpus,), plan.composition.expected, options, left_out=plan.left_out)
-        failed |= failing(boot_and_judge(guests, kernel, folder, accel, archive))
+    cpus = (2,) if only and not mutant.topology else ()
+    options = CheckOptions(selftests=bool(only), only=only, cpus=cpus, topology=mutant.topology)
+    archive = kernel.build / _INITRAMFS if only else None
+    wanted = make_plan(plan.target, options, plan.composition.expected, plan.left_out)
+    for count in wanted.classes:
+        failed |= failing(boot_and_judge(replace(wanted, classes=(count,)), kernel, folder, accel, archive))
         if not failed.isdisjoint(mutant.killed_by):
             break
     return failed

@@ -292,6 +292,16 @@ def test_task_moves_needs_two_cpus_of_an_llc(place: Place, tmp_path: Path) -> No
         assert metrics(tmp_path / "run.json")["pulled"]["value"] > 50
 
 
+def test_two_tasks_take_turns_on_each_cpu(place: Place, tmp_path: Path) -> None:
+    code, said = place.run("take_turns", "--json", tmp_path / "run.json")
+    assert code == 0 or "not ok" in said, said
+    assert "ok 1 every_cpu_took_turns" in said
+    found = document(tmp_path / "run.json")
+    assert len(found["cpus"]) == len(os.sched_getaffinity(0))
+    # A wait is the other one's turn, and not the time between two looks at the clock.
+    assert metrics(tmp_path / "run.json")["wait.p50"]["value"] > 100_000
+
+
 def test_cluster_wakeup_needs_a_cluster(place: Place, tmp_path: Path) -> None:
     code, said = place.run("cluster_wakeup", "--wakeups", "20", "--json", tmp_path / "run.json")
     found = document(tmp_path / "run.json")

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Do two tasks take turns on a CPU?
+ *
+ * Two ordinary tasks spin on each CPU. Nothing wakes up, so only the tick, or
+ * the hrtick, can take the CPU from one and give it to the other. Each measures
+ * how long it waited while the other ran.
+ */
+#define _GNU_SOURCE
+#include "sched_latency.h"
+
+static double seconds = 0.5;
+
+struct spinner {
+	struct cpus cpu;
+	int id, *ran_last;
+};
+
+static struct samples samples;
+
+static void *work(void *argument)
+{
+	struct spinner *own = argument;
+	__u64 end = be_ready(&own->cpu, 0) + (__u64)(seconds * NS_PER_S);
+	__u64 time, ran = 0;
+	int cpu = cpus_next(&own->cpu, -1);
+
+	/* A CPU that somebody else has all the time gets more. */
+	for (; (time = now()) < end || (!samples.on[cpu].n && time < end + PATIENCE); ran = time)
+		if (__atomic_exchange_n(own->ran_last, own->id, __ATOMIC_RELAXED) != own->id && ran)
+			sample(&samples, cpu, woken() - ran);
+	return NULL;
+}
+
+static void measure(void)
+{
+	int nr = cpus_count(&common.cpus), idle = 0, i = 0;
+	struct spinner *spinners = calloc(2 * nr, sizeof(*spinners));
+	int *ran_last = calloc(nr, sizeof(*ran_last));
+
+	must(spinners && ran_last, "memory");
+	samples_new(&samples);
+	for_each_cpu(cpu, &common.cpus)
+		for (int id = 1; id <= 2; id++, i++) {
+			cpus_add(&spinners[i].cpu, cpu);
+			spinners[i].id = id;
+			spinners[i].ran_last = &ran_last[i / 2];
+		}
+	run_threads(2 * nr, work, spinners, sizeof(*spinners));
+	add_samples("wait", &samples, true);
+	for_each_cpu(cpu, &common.cpus)
+		idle += !samples.on[cpu].n;
+	add_metric(EXACT, LOWER, "CPUs", idle, nr, "cpus_without_turns");
+}
+
+static const struct option_row rows[] = {
+	{ "seconds", 's', DURATION, &seconds, 0.01, 864000, "length of a run" },
+};
+
+static const struct test tests[] = {
+	{ .name = "every_cpu_took_turns", .rule = ZERO, .metrics = { "cpus_without_turns" } },
+	/* Older kernels may let a task run for 12 ms, and look with the next tick. */
+	{ .name = "turns_in_time", .rule = AT_MOST, .metrics = { "wait.p50" },
+	  .most_ms = TURN_MS, .since_major = 6, .since_minor = 6 },
+	{ .name = "within_limits", .rule = LIMITS },
+};
+
+int main(int argc, char **argv)
+{
+	static const struct workload workload = {
+		"take_turns",
+		"How long a task waits for its turn while another one spins on its CPU.",
+		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), NULL, measure
+	};
+
+	return workload_main(&workload, argc, argv);
+}
