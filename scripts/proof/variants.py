@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Several designs of one change counted beside each other: docs/results/changes.md and rq-readers.md.
+"""Several designs of one change counted beside each other: docs/results/changes.md.
 
 A file of variants/ names the workloads, and for each design the options of `schedline c2c`. Each is counted by that
 command, and what it wrote is read again: nothing is counted twice.

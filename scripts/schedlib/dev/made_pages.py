@@ -110,7 +110,7 @@ def _toml(path: Path) -> Any:
 
 
 _COUNTS: Mapping[str, Callable[[], int | str]] = {
-    "structures": lambda: len(list((CONFIGS / "contracts").rglob("*.toml"))),
+    "structures": lambda: len(list((CONFIGS / "contracts").glob("*/*.toml"))),
     "rules": lambda: len(our_rules().rules) + len(pack_rules(pack_names()).rules),
     "packs": lambda: len(pack_names()),
     "tests": lambda: sum(
