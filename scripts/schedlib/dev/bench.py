@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
@@ -29,11 +28,10 @@ from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.check_options import CheckOptions
 from schedlib.check.mutants import MUTANTS, read_mutants
 from schedlib.contracts.contract_rules import our_rules
-from schedlib.dev import workload_cost
 from schedlib.dev.dev_options import BenchOptions
 from schedlib.kernel.build import Kernel, build_directory, built, make
 from schedlib.kernel.kconfig import Configuration, load
-from schedlib.kernel.targets import SANITIZED, TARGETS, Target
+from schedlib.kernel.targets import TARGETS, Target
 from schedlib.kernel.topology import flat
 from schedlib.layout.columns import ensure_tools
 from schedlib.layout.compile import Column, chosen_archs, made
@@ -44,7 +42,6 @@ from schedlib.options import TreeOptions
 from schedlib.paths import PROGRAM
 from schedlib.process import must, run
 from schedlib.progress import step
-from schedlib.runs.programs import compiled
 from schedlib.tree.compose import Composition, compose, refuse_conflicts
 from schedlib.tree.kernel_tree import Tree, apply_diff, checked_out, commit_tree, edit_tree, file_row, open_tree
 from schedlib.verdict import Verdict
@@ -126,14 +123,12 @@ def _builds(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
     return rows
 
 
-def _guest(
-    cache: Path, tree: Tree, commit: str, expected: frozenset[str], only: str | None = None, *arguments: str
-) -> float:
-    """Seconds from a commit to the verdict, with 8 CPUs, of all suites or of one."""
+def _guest(cache: Path, tree: Tree, commit: str, expected: frozenset[str]) -> float:
+    """Seconds from a commit to the verdict, with 8 CPUs."""
     target = TARGETS["uml"]
     start = time.monotonic()
     kernel = _built(cache, tree, commit, target, load(["uml"]))
-    plan = CheckPlan(target, (8,), expected, CheckOptions(only=only, kernel_args=arguments))
+    plan = CheckPlan(target, (8,), expected)
     boot_and_judge(plan, kernel, cache / "results/bench", "tcg")
     return time.monotonic() - start
 
@@ -190,16 +185,6 @@ def _checks(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow]
     return rows
 
 
-def _wakeups(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow]:
-    """The suites whose situations are made by real tasks."""
-    measured = partial(_guest, cache, tree, composition.commit, composition.expected)
-    measured()
-    return [
-        BenchRow("where woken tasks go, UML", measured("sched_cluster"), None, "under 5 s"),
-        BenchRow("where RT tasks go, UML", measured("sched_rt"), None, "-"),
-    ]
-
-
 _COST_CASE = "cost"
 _COST = re.compile(rf"{_COST_CASE}: (\d+) CPUs: set (\d+) ps, find one (\d+) ps, find all (\d+) ps")
 _COST_BOOTS = 5
@@ -225,22 +210,6 @@ def _cpupri(cache: Path, tree: Tree, stock: Composition, split: Composition) -> 
         for (name, what), values in figures.items()
         if name != "stock"
     ]
-
-
-def _races(cache: Path, tree: Tree, split: Composition) -> list[BenchRow]:
-    """How long an emulated x86-64 guest takes for the cases in which threads race, and for all with KCSAN."""
-    target = TARGETS[SANITIZED]
-    rows: list[BenchRow] = []
-    for fragments, only, goal in (
-        (["cpupri-llc"], "sched_cpupri*", "under 60 s"),
-        (["kcsan", "cpupri-llc"], None, "under 600 s"),
-    ):
-        kernel = _built(cache, tree, split.commit, target, load([target.name, *fragments]))
-        plan = CheckPlan(target, (8,), split.expected, CheckOptions(only=only, timeout=10 * target.timeout))
-        name = f"{only or 'all suites'}, {'+'.join((target.name, *fragments))}, 8 CPUs"
-        booted = partial(boot_and_judge, plan, kernel, cache / "results/bench/races", "tcg")
-        rows.append(BenchRow(name, _timed(name, booted), None, goal))
-    return rows
 
 
 def _c2c(cache: Path, tree: Tree) -> list[BenchRow]:
@@ -279,26 +248,6 @@ def _c2c_cost(cache: Path, made: c2c_job.BuiltKernel, cpus: int) -> tuple[float,
     return taken[0], taken[1]
 
 
-def _workloads() -> list[BenchRow]:
-    """The programs of selftests/ against the tools that they replace."""
-    doctor.require(["build", "run"])
-    programs = compiled(cache_dir(), ["rt_wakeup", "sleep_storm"])
-    rounds = workload_cost.beside_cyclictest(programs)
-    ours = median(each.ours.cpu_per_sample for each in rounds)
-    theirs = median(timers.cpu_per_sample for each in rounds for timers in (each.before, each.after))
-    rows = [BenchRow("CPU time of a sample: rt_wakeup / cyclictest", ours, theirs, "1.1")]
-    for name in ("p50", "p99"):
-        difference, spread = workload_cost.apart(rounds, attrgetter(name))
-        rows.append(BenchRow(f"{name}: rt_wakeup from cyclictest / cyclictest from itself", difference, spread, "1"))
-    start = workload_cost.start_of_storm(programs)
-    rows.append(
-        BenchRow("sleep_storm: 4800 children ready / forked", start["start.all_ready_s"], start["start.forks_s"], "2")
-    )
-    if (memory := start.get("memory_per_child")) is not None:
-        rows.append(BenchRow("sleep_storm: memory of a child", memory, None, "under 200 kB", "kB"))
-    return rows
-
-
 def _of_tree(only: str | None) -> tuple[list[BenchRow], str]:
     """The figures that need a kernel tree, and the name of the tree."""
     rows: list[BenchRow] = []
@@ -310,12 +259,10 @@ def _of_tree(only: str | None) -> tuple[list[BenchRow], str]:
     refuse_conflicts(composition)
     if only in (None, "check"):
         rows += _builds(cache, tree, composition.commit) + _checks(cache, tree, composition)
-    if only in (None, "wakeup"):
-        rows += _wakeups(cache, tree, composition)
     if only in (None, "cpupri"):
         split = compose(tree, with_=["cpupri-split"])
         refuse_conflicts(split)
-        rows += _cpupri(cache, tree, composition, split) + _races(cache, tree, split)
+        rows += _cpupri(cache, tree, composition, split)
     if only in (None, "layout"):
         rows += _layouts(cache, tree, composition.commit)
     if only in (None, "c2c"):
@@ -342,7 +289,7 @@ def bench(wanted: BenchOptions) -> Verdict:
         SchedlineError: a tool is missing, or a kernel does not build.
     """
     only = wanted.only
-    rows, origin = ([], "") if only in ("workloads", "start") else _of_tree(only)
+    rows, origin = ([], "") if only == "start" else _of_tree(only)
     if only in (None, "start"):
         rows += _starts()
     if only in (None, "check"):
@@ -351,8 +298,6 @@ def bench(wanted: BenchOptions) -> Verdict:
         rows.append(BenchRow("check, nothing changed", _timed("check", lambda: run(command)), None, "under 3 s"))
     if only in (None, "layout"):
         rows += _layouts_from_cache()
-    if only in (None, "workloads"):
-        rows += _workloads()
     load_now = f"{os.getloadavg()[0]:.1f}"
     print(f"conditions: {platform.machine()}, {os.cpu_count()} CPUs, load {load_now}, {platform.release()}{origin}")
     for row in rows:

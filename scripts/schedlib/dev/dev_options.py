@@ -50,7 +50,7 @@ class BenchOptions:
     only: str | None = option(
         "--only",
         "only the figures of one kind",
-        choices=("start", "check", "wakeup", "cpupri", "layout", "c2c", "workloads"),
+        choices=("start", "check", "cpupri", "layout", "c2c"),
     )
 
 
