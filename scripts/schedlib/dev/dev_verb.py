@@ -47,7 +47,7 @@ def add_parser(verbs: Verbs) -> None:
         "build and run times as ratios, measured in one run",
         first=[
             "schedline dev bench                   everything; leave the machine alone for twenty minutes",
-            "schedline dev bench --only workloads  as root: what rt_wakeup and sleep_storm cost",
+            "schedline dev bench --only layout     layout beside pahole and a whole vmlinux",
         ],
         text="""
         Builds the test kernel and a stock KUnit kernel from nothing, then times what a user repeats. Nothing is
