@@ -80,8 +80,10 @@ def far_boots(base: Values, boots: Values, limits: Limits) -> Flags:
     With normal values the fence is Tukey's, 2.7 standard deviations above the mean. It is found from the first
     quartile and from Q_n, the first quartile of the distances between any two boots, which is 0.45 standard deviations
     (Rousseeuw and Croux, Journal of the American Statistical Association 88, 1993). Half of the base's boots may be
-    bad and move it little.
+    bad and move it little. One boot has no fence, so none is bad beside it.
     """
+    if base.shape[-1] < 2:
+        return np.zeros(boots.shape, dtype=bool)
     distances = np.abs(base[..., :, None] - base[..., None, :])[..., *np.triu_indices(base.shape[-1], 1)]
     fence = np.quantile(base, 0.25, axis=-1) + 7.5 * np.quantile(distances, 0.25, axis=-1)
     return np.asarray(limits.without(boots, limits.detect) > fence[..., None])

@@ -113,7 +113,8 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
         raise SchedlineError(
             f"{directory} holds no file of a known format with a result; it has {len(skipped)} others. "
             f"Known are: {_KNOWN}",
-            "see docs/gate.md#runs-that-you-already-have; name the columns of CSV files with --columns",
+            "see docs/gate.md#runs-that-you-already-have; name the columns of CSV files with --columns. "
+            "configs/to-csv.sh makes one of what fio, hyperfine, Google Benchmark, sysbench and ktstr print",
         )
     runs = _runs(found, reading.unit, failed)
     if failed:
@@ -200,6 +201,9 @@ def _runs(found: Sequence[_Found], unit: Unit, failed: list[str]) -> list[tuple[
     told = [(file, number, each) for file in found for number, each in enumerate(file.told)]
     shared = _shared([each for _, _, each in told])
     seen: dict[str, str] = {}
+    # With --unit run the first run of each tool is the first boot, and so on.
+    boots: dict[int, str] = {}
+    places = Counter[str]()
     runs = []
     for file, number, each in told:
         # Without a start time two short texts may be equal by chance, but are hardly of one moment.
@@ -209,7 +213,10 @@ def _runs(found: Sequence[_Found], unit: Unit, failed: list[str]) -> list[tuple[
             failed.append(f"{file.name}: it is a copy of {seen[digest]}")
         if each.boot and unit == "run":
             failed.append(f"{file.name}: it has a column boot, and --unit run says that all files are of one boot")
-        boot = f"{unit} {each.boot or digest}" + (f" {number}" if unit == "run" and len(file.told) > 1 else "")
+        boot = f"{unit} {each.boot or digest}"
+        if unit == "run":
+            boot = boots.setdefault(places[each.tool], f"{boot} {number}")
+            places[each.tool] += 1
         fingerprint = {
             **dict.fromkeys(ENTRIES, NOT_RECORDED),
             **shared,

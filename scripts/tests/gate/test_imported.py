@@ -18,7 +18,9 @@ from schedlib.formats.run_file import NOT_RECORDED
 from schedlib.gate.gate_options import ReadingOptions
 from schedlib.gate.result_files import Imported, imported, judged
 from schedlib.gate.tool_formats import FOREIGN_FORMATS
+from schedlib.main import main
 from schedlib.paths import PROJECT
+from schedlib.verdict import Verdict
 
 RECORDED = Path(__file__).parent / "recorded"
 
@@ -251,6 +253,20 @@ def test_several_outputs_in_a_file_are_several_runs(tmp_path: Path) -> None:
         assert len({run.fingerprint["boot_id"] for _, run in found.runs}) == boots
 
 
+def test_outputs_of_several_tools_are_runs_of_each(tmp_path: Path) -> None:
+    """As `perf bench sched all` prints them into one file; or each tool has written files of its own."""
+    both = [(RECORDED / f"perf-bench/{name}.txt").read_text() for name in ("6.1.187-messaging", "6.12.117-pipe")]
+    read(tmp_path / "runs", "1", "".join(both))
+    read(tmp_path / "runs", "2", both[0].replace("0.482", "0.483"))
+    found = read(tmp_path / "runs", "3", both[1].replace("0.070", "0.071"))
+    boots: dict[str, list[str]] = {run.row: [] for _, run in found.runs}
+    for _, run in found.runs:
+        boots[run.row].append(run.fingerprint["boot_id"])
+    assert len(boots) == 2
+    first, second = boots.values()
+    assert first == second and len(set(first)) == 2
+
+
 def test_only_stats_of_lkp_are_runs(tmp_path: Path) -> None:
     """avg.json and stddev.json, one level higher, have the same form; the values of matrix.json are lists."""
     content = (RECORDED / "lkp/2026-01-30.json").read_text()
@@ -389,6 +405,14 @@ def test_short_texts_may_be_equal_by_chance(tmp_path: Path) -> None:
         read(tmp_path / "runs", name, (RECORDED / "hackbench/2.40.txt").read_bytes())
         os.utime(tmp_path / "runs" / name, (when, when))
     assert len(imported(tmp_path / "runs", ReadingOptions("run")).runs) == 2
+
+
+def test_one_run_of_each_decides_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for side, name in (("base", "2.40.txt"), ("candidate", "2.60.txt")):
+        read(tmp_path / side, name, (RECORDED / "hackbench" / name).read_bytes())
+    words = ["gate", str(tmp_path / "base"), str(tmp_path / "candidate"), "--unit", "run", "--trust"]
+    assert main(words) == Verdict.INCONCLUSIVE.exit_code
+    assert "too few" in capsys.readouterr().out
 
 
 CSV = "tool,name,value,unit,better\nmine,wake.p99,12.5,us,lower\nmine,rate,7,1/s,higher\nmine,size,3,,neither\n"
