@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from schedlib.contracts.measured import NAMED, Profile, percent
+from schedlib.contracts.struct_source import without_comments
 from schedlib.formats.contract_file import AccessClass, may_share
 
 MARKER = re.compile(r"__cacheline_group_(begin|end)(?:_aligned)?__(\w+)")
@@ -76,8 +77,7 @@ _EXAMPLE = """\
 
 def find_declaration(struct: str, text: str) -> str:
     """The declaration of a structure in a file, without comments; empty if it is not there."""
-    plain = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
-    match = re.search(rf"^struct {re.escape(struct)} \{{.*?^\}}[^;]*;", plain, re.M | re.S)
+    match = re.search(rf"^struct {re.escape(struct)} \{{.*?^\}}[^;]*;", without_comments(text), re.M | re.S)
     return match[0] if match else ""
 
 

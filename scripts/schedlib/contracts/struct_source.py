@@ -68,14 +68,21 @@ def declared_members(text: str) -> dict[str, dict[str, Declared]]:
     return {tag: dict(_members(body)) for tag, _, body in _structs(text)}
 
 
+_NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.S)
+
+
+def without_comments(text: str) -> str:
+    """C without comments and without the text of strings; its lines keep their numbers."""
+    return _NO_CODE.sub(lambda match: '""' if match[0][0] == '"' else "\n" * match[0].count("\n"), text)
+
+
 Line = tuple[tuple[str, ...], str]
 """A line of code and the conditions under which it is compiled."""
 
 
 def _lines(text: str) -> Iterator[Line]:
     """The lines of code, without comments, with the conditions of each."""
-    text = re.sub(r"//[^\n]*|/\*.*?\*/", lambda match: "\n" * match[0].count("\n"), text, flags=re.S)
-    text = text.replace("\\\n", " ")
+    text = without_comments(text).replace("\\\n", " ")
     stack: list[tuple[str, list[str]]] = []  # an expression, and those of earlier branches, negated
     rows = text.split("\n")
     for number, row in enumerate(rows):

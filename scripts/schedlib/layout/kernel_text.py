@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.cache import cache_dir, digest_of, write_atomic
 from schedlib.contracts.first_contract import Declaration, find_declaration
+from schedlib.contracts.struct_source import HEADERS
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.layout.rule_judge import Layout, share_line
@@ -66,6 +67,37 @@ def text_of_directory(directory: Path) -> KernelText:
     return KernelText(str(directory), read, found)
 
 
+def declared_in(text: str) -> list[str]:
+    """The tags of the structures that a file declares at the left margin."""
+    return re.findall(r"^(?:typedef )?struct (\w+) \{", text, re.M)
+
+
+def _declares(structs: Iterable[str]) -> str:
+    """Finds the first line of structures, for `git grep -E`."""
+    return rf"^(typedef )?struct ({'|'.join(structs)}) \{{"
+
+
+def _chosen(files: Sequence[str]) -> str:
+    """The file that declares a structure: the only one, or the only public header; empty if several may."""
+    public = [file for file in files if file.startswith("include/")]
+    return (public or files)[0] if len(files) == 1 or len(public) == 1 else ""
+
+
+def declaring_files(kernel: KernelText, files: Mapping[str, str]) -> dict[str, str]:
+    """What declares structures in a kernel, by tag.
+
+    Args:
+        files: what declares them in a newer one; that stays where nothing else is found.
+    """
+    there = {file: declared_in(kernel.read(file) or "") for file in set(files.values())}
+    lost = sorted(tag for tag, file in files.items() if file not in HEADERS and tag not in there[file])
+    found: dict[str, list[str]] = {tag: [] for tag in lost}
+    for file in kernel.found(_declares(lost)) if lost else ():
+        for tag in found.keys() & declared_in(kernel.read(file) or ""):
+            found[tag].append(file)
+    return {**files, **{tag: file for tag, its in found.items() if (file := _chosen(its))}}
+
+
 def declaring_file(kernel: KernelText, struct: str, changed: Mapping[str, tuple[str, str]] | None = None) -> str:
     """The file that declares a structure: the only one, or the only public header.
 
@@ -75,12 +107,10 @@ def declaring_file(kernel: KernelText, struct: str, changed: Mapping[str, tuple[
     Raises:
         SchedlineError: there is none, or several.
     """
-    first_line = rf"^(typedef )?struct {re.escape(struct)} \{{"
-    found = [file for file, both in (changed or {}).items() if re.search(first_line, both[1], re.M)]
-    found = found or list(kernel.found(first_line))
-    public = [file for file in found if file.startswith("include/")]
-    if len(found) == 1 or len(public) == 1:
-        return (public or found)[0]
+    found = [file for file, both in (changed or {}).items() if struct in declared_in(both[1])]
+    found = found or list(kernel.found(_declares([struct])))
+    if file := _chosen(found):
+        return file
     if found:
         raise SchedlineError(f"{len(found)} files declare struct {struct}: {', '.join(found[:5])}", "name one: --file")
     raise SchedlineError(f"{kernel.origin} declares no struct {struct} at the left margin", "check its name")

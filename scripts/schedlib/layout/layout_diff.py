@@ -19,11 +19,10 @@ from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Moment, Strict, Word
 from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, picture
 from schedlib.layout.columns import columns_for, composed_operand, ensure_tools
-from schedlib.layout.compile import Column
+from schedlib.layout.compile import Column, Group, layout_data
 from schedlib.layout.headroom import free_bytes
 from schedlib.layout.layout_options import LayoutDiffOptions, LayoutOperand
 from schedlib.layout.pack_units import pack_layout
-from schedlib.layout.reads import groups, lines_touched
 from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_rule
 from schedlib.layout.vmlinux import layout_of_built
 from schedlib.verdict import Verdict
@@ -139,6 +138,17 @@ def compare(rules: Rules, before: Layout, after: Layout, started: datetime | Non
 
 def _figure(name: str, unit: str, before: int | None, after: int | None) -> DiffFigure:
     return DiffFigure(name, unit, "lower", "exact", 1, before, after)
+
+
+def groups() -> tuple[Group, ...]:
+    """The access groups of configs/layout.toml: members that one function touches together."""
+    return tuple(layout_data().group.values())
+
+
+def lines_touched(group: Group, layout: Layout) -> int | None:
+    """The number of lines that the members of a group are on; None if the structure is not known."""
+    fields = layout.fields(group.type, group.members)
+    return len({line for field in fields for line in layout.lines_of(field)}) or None
 
 
 def _holes(layout: Layout, tag: str) -> int | None:

@@ -83,9 +83,8 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         ],
         text="""
         Judges the contracts of the scheduler and of all packs on kernels in order of time. Says which rules no longer
-        hold, which members moved between lines or came to lines that a contract speaks of, which lines are full, and
-        which functions began to touch members far from their group. FAIL: a rule that held is broken, or a member of
-        another class joined a line. In built kernels no source is seen: what functions touch is not compared.""",
+        hold, which members moved between lines or came to lines that a contract speaks of, and which lines are full.
+        FAIL: a rule that held is broken, or a member of another class joined a line.""",
         examples=[
             "schedline layout drift 6.1 6.12 7.2 7.3 --arch all --json drift.json",
             "schedline layout drift 7.2 7.3 --pack net,fs",

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from schedlib.contracts.struct_source import declarators
+from schedlib.contracts.struct_source import declarators, without_comments
 from schedlib.git import try_git
 from schedlib.layout.patch_findings import Finding
-from schedlib.layout.reads import without_comments
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.unit_build import differing
 from schedlib.tree.kernel_tree import Tree

@@ -19,10 +19,8 @@ from schedlib.layout.drift import (
     DriftKind,
     DriftMove,
     LayoutDriftDocument,
-    Reads,
-    compare_kernels,
+    Step,
     judge_kernels,
-    moves,
 )
 from schedlib.layout.drift_job import rows, text
 from schedlib.layout.rule_judge import Layout
@@ -52,16 +50,16 @@ def moved(**places: tuple[int, int] | None) -> Layout:
     return shape(*sorted(((name, *row) for name, row in rows.items() if row), key=lambda each: each[1]))
 
 
-def between(rules: Rules, *layouts: Layout, reads: tuple[Reads | None, ...] = ()) -> list[DriftFinding]:
+def between(rules: Rules, *layouts: Layout) -> list[DriftFinding]:
     """What is found between the last two of some kernels."""
-    named = zip(map(str, range(len(layouts))), layouts, reads or (None,) * len(layouts), strict=True)
-    judged = judge_kernels(rules, list(named))
+    judged = judge_kernels(rules, [(str(at), each) for at, each in enumerate(layouts)])
     held = {name for each in judged[:-1] for name, row in each.results.items() if row.outcome.value == "pass"}
-    return list(compare_kernels(rules, judged[-2], judged[-1], held))
+    return list(Step(rules, judged[-2], judged[-1]).findings(held))
 
 
 def moves_of(rules: Rules, *layouts: Layout) -> list[DriftMove]:
-    return list(moves(rules, *judge_kernels(rules, [(str(at), each, None) for at, each in enumerate(layouts)])))
+    before, after = judge_kernels(rules, [(str(at), each) for at, each in enumerate(layouts)])
+    return list(Step(rules, before, after).moves())
 
 
 @pytest.mark.parametrize("kept", [TOGETHER, CLOSED, APART])
@@ -161,36 +159,6 @@ def test_a_member_that_is_gone() -> None:
     assert (found.kind, found.members) == (DriftKind.GONE, ("v",))
     assert between(rules, moved(), moved(b=None, old=(8, 8))) == []
     assert between(rules, moved(v=None), moved()) == []
-
-
-def test_what_a_function_began_to_touch() -> None:
-    rules = rules_of(TOGETHER, members="a b|old", readers="look")
-    was: Reads = {("look", "s"): {"a": ""}}
-
-    def found(**now: str) -> list[DriftFinding]:
-        return between(rules, moved(), moved(), reads=(was, {("look", "s"): now}))
-
-    (far,) = found(a="", w="")
-    assert (far.kind, far.members, far.readers) == (DriftKind.READ, ("w",), ("look",))
-    assert far.text == "look() began to touch w (line 1); its members are on line 0"
-    assert "through helper()" in found(a="", w="helper")[0].text
-    # On a line of its group, another spelling of what it touched, something of another kind, nothing any more.
-    assert found(a="", b="") == []
-    assert found(a="", nowhere="") == []
-    assert found() == []
-    nearer = between(rules, moved(), moved(w=(16, 8)), reads=(was, {("look", "s"): {"w": ""}}))
-    assert [each.kind for each in nearer] == [DriftKind.JOINED]
-    was = {("look", "s"): {"old": ""}}
-    assert found(b="") == []
-
-
-def test_functions_that_cannot_be_compared() -> None:
-    rules = rules_of(TOGETHER, readers="look")
-    now: Reads = {("look", "s"): {"w": ""}}
-    for was in (None, {}, {("look", "s"): None}):
-        assert between(rules, moved(), moved(), reads=(was, now)) == []
-        assert between(rules, moved(), moved(), reads=(now, was)) == []
-    assert len(between(rules, moved(), moved(), reads=({("look", "s"): {}}, now))) == 1
 
 
 def test_members_that_begin_on_another_line() -> None:

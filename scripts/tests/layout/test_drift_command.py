@@ -22,28 +22,18 @@ from schedlib.formats import document
 from schedlib.layout import pack_units
 from schedlib.layout.columns import composed_tree, pack_columns
 from schedlib.layout.drift import LayoutDriftDocument
-from schedlib.layout.drift_job import declaring_files
+from schedlib.layout.kernel_text import declaring_files, text_of_commit
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.verdict import Verdict
-
-BALANCE = """\
-static inline void update_sg_lb_stats(struct lb_env *env, struct sg_lb_stats *sgs)
-{
-	struct rq *busy = cpu_rq(env->cpu);
-
-	sgs->sum_nr_running += busy->nr_running;
-}
-"""
-"""Nobody says that a runqueue is called rq."""
 
 
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A toy kernel with a public and a private structure, and a function that a contract of ours names as reader."""
+    """A toy kernel with a public and a private structure."""
     if doctor.missing(["build", "layout", "objtool"]):
         pytest.skip("what compiling a kernel needs is not installed")
     made = toys.toy_tree(tmp_path_factory.mktemp("kernels") / "old")
-    write_files(made, {**FILES, "kernel/sched/fair.c": BALANCE + (made / "kernel/sched/fair.c").read_text()})
+    write_files(made, FILES)
     git(made, "add", "-A")
     git(made, "commit", "-q", "-m", "structures")
     return made
@@ -113,20 +103,6 @@ def test_a_change_of_ours_that_went_away(base: Path, newer: Path, contracts: Pat
     assert "rq-order.Q1" in {rule for each in found["findings"] if each["kind"] == "came" for rule in each["rules"]}
 
 
-def test_a_read_of_a_field_far_away_is_noticed(
-    base: Path, newer: Path, contracts: Path, cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """No layout changed, so no rule says anything; and the variable is not called rq."""
-    edit(newer, "kernel/sched/fair.c", "busy->nr_running;\n}", "busy->nr_running + busy->nr_uninterruptible;\n}")
-    verdict, found = drift(base, newer, contracts)
-    assert verdict is Verdict.PASS
-    [row] = found["findings"]
-    assert (row["kind"], row["members"], row["readers"]) == ("read", ["nr_uninterruptible"], ["update_sg_lb_stats"])
-    assert "update_sg_lb_stats() began to touch nr_uninterruptible" in " ".join(capsys.readouterr().out.split())
-    edit(newer, "kernel/sched/fair.c", "busy->nr_uninterruptible", "busy->ttwu_pending")
-    assert drift(base, newer, contracts)[1]["findings"] == []
-
-
 def test_built_kernels(base: Path, contracts: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def built(name: str, poll: str) -> str:
         place = contracts.parent / name
@@ -142,7 +118,7 @@ def test_built_kernels(base: Path, contracts: Path, cache: Path, capsys: pytest.
     words = ["--pack", "sched", "--contracts", str(contracts)]
     assert run("layout", "drift", old, new, *words) is Verdict.FAIL
     said = " ".join(capsys.readouterr().out.split())
-    assert "poll.G1" in said and "a built kernel: what functions touch is not compared" in said
+    assert "poll.G1" in said
     assert run("layout", "drift", old, str(base), *words) is Verdict.PASS
     capsys.readouterr()
     # None is of this architecture: nothing is compared, and that is no PASS.
@@ -175,7 +151,7 @@ def test_a_file_that_does_not_build_is_left_out(base: Path, newer: Path, contrac
     rules = pack_rules((), (contracts,))
     tree, composition = composed_tree(TreeOptions(newer, None), ChangeOptions())
     [column] = pack_columns(["x86_64"], [])
-    assert declaring_files(cache, tree, composition.commit, rules)["other"] == "include/linux/other.h"
+    assert declaring_files(text_of_commit(tree, composition.commit), rules.files)["other"] == "include/linux/other.h"
     with pytest.raises(SchedlineError, match="does not build"):
         pack_units.pack_layout(cache, tree, composition.commit, column, rules)
     for _ in range(2):

@@ -9,7 +9,7 @@ from msgspec.structs import replace as changed
 from toys import layout, structure, toy, toy_source
 
 from schedlib.layout.compile import Group
-from schedlib.layout.reads import groups, lines_touched
+from schedlib.layout.layout_diff import groups, lines_touched
 
 GROUP = Group("g", "rq", ("a", "b"))
 WHERE = layout(structure("rq", 512, ("a", 0, 8), ("b", 8, 8), ("near", 16, 8), ("far", 64, 8), ("also", 128, 8)))
