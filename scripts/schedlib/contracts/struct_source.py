@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 HEADERS = ("kernel/sched/sched.h", "kernel/sched/cpupri.h")
 """The files that declare the structures of the contracts."""
@@ -55,20 +56,22 @@ def read_source(read: Callable[[str], str | None]) -> Source:
     structs: dict[str, Declared] = {}
     members: dict[tuple[str, str], Declared] = {}
     for file in HEADERS:
-        for tag, guards, body in _structs(read(file) or ""):
-            structs[tag] = _either(structs[tag], Declared(guards)) if tag in structs else Declared(guards)
+        for body in bodies(read(file) or ""):
+            tag = body.tag
+            structs[tag] = _either(structs.get(tag), Declared(body.guards))
             for name, found in _members(body):
-                known = members.get((tag, name))
-                members[tag, name] = _either(known, found) if known else found
+                members[tag, name] = _either(members.get((tag, name)), found)
     return Source(structs, members)
 
 
 def declared_members(text: str) -> dict[str, dict[str, Declared]]:
     """The members that each structure of a file has, in whatever configuration, by the structure's tag."""
-    return {tag: dict(_members(body)) for tag, _, body in _structs(text)}
+    return {body.tag: dict(_members(body)) for body in bodies(text)}
 
 
 _NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.S)
+_DIRECTIVE = re.compile(r"\s*#\s*(ifdef|ifndef|if|elif|else|endif)\b\s*(.*?)\s*$")
+_OPEN = re.compile(r"(?:typedef\s+)?(?:struct|union)\s+(\w+)\b[^;{}()=]*\{")
 
 
 def without_comments(text: str) -> str:
@@ -76,37 +79,75 @@ def without_comments(text: str) -> str:
     return _NO_CODE.sub(lambda match: '""' if match[0][0] == '"' else "\n" * match[0].count("\n"), text)
 
 
-Line = tuple[tuple[str, ...], str]
-"""A line of code and the conditions under which it is compiled."""
+class Line(NamedTuple):
+    """A line of code. guards: the conditions under which it is compiled."""
+
+    number: int
+    text: str
+    guards: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Body:
+    """A structure or union that is declared at the left margin.
+
+    Attributes:
+        guards: the conditions around it.
+        lines: behind its opening brace; the last one closes it, if it has more than one line.
+    """
+
+    tag: str
+    guards: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+
+def bodies(text: str) -> Iterator[Body]:
+    """The structures of a file."""
+    tag, depth = "", 0
+    guards: tuple[str, ...] = ()
+    lines: list[Line] = []
+    for line in _lines(text):
+        if tag:
+            lines.append(line)
+        elif opened := _OPEN.match(line.text):
+            tag, guards, lines = opened[1], line.guards, []
+        if tag:
+            depth += line.text.count("{") - line.text.count("}")
+            if depth <= 0:
+                inside = line.text.partition("{")[2].rpartition("}")[0]
+                yield Body(tag, guards, tuple(lines) or (line._replace(text=inside),))
+                tag, depth = "", 0
 
 
 def _lines(text: str) -> Iterator[Line]:
-    """The lines of code, without comments, with the conditions of each."""
-    text = without_comments(text).replace("\\\n", " ")
-    stack: list[tuple[str, list[str]]] = []  # an expression, and those of earlier branches, negated
-    rows = text.split("\n")
-    for number, row in enumerate(rows):
-        match = re.match(r"\s*#\s*(ifdef|ifndef|if|elif|else|endif)\b\s*(.*?)\s*$", row)
+    """The lines of code, without directives and comments."""
+    stack: list[tuple[str, tuple[str, ...]]] = []  # an expression, and those of earlier branches, negated
+    rows = without_comments(text).split("\n")
+    continued = ""
+    for number, part in enumerate(rows, 1):
+        row, continued = continued + part, ""
+        if row.endswith("\\"):
+            continued = f"{row[:-1]} "
+            continue
+        match = _DIRECTIVE.match(row)
         if match is None:
             if not row.lstrip().startswith("#"):
-                yield tuple(" && ".join([*earlier, now]) for now, earlier in stack if now), row
+                yield Line(number, row, tuple(each for now, earlier in stack for each in (*earlier, now) if each))
             continue
         word, expression = match.groups()
         if word == "ifdef":
-            stack.append((f"defined({expression})", []))
+            stack.append((f"defined({expression})", ()))
         elif word == "ifndef":
-            following = rows[number + 1] if number + 1 < len(rows) else ""
+            following = rows[number] if number < len(rows) else ""
             is_include_guard = re.match(rf"\s*#\s*define\s+{re.escape(expression)}\s*$", following)
-            stack.append(("" if is_include_guard else f"!defined({expression})", []))
+            stack.append(("" if is_include_guard else f"!defined({expression})", ()))
         elif word == "if":
-            stack.append((_bracketed(expression), []))
-        elif stack and word == "endif":
-            stack.pop()
+            stack.append((_bracketed(expression), ()))
         elif stack:
             before, earlier = stack.pop()
             if word == "elif":
-                stack.append((_bracketed(expression), [*earlier, _negated(before)]))
-            else:
+                stack.append((_bracketed(expression), (*earlier, _negated(before))))
+            elif word == "else":
                 stack.append((_negated(before), earlier))
 
 
@@ -120,8 +161,10 @@ def _negated(expression: str) -> str:
     return f"!{expression}" if re.fullmatch(r"\w+\(\w+\)|\(.*\)", expression) else f"!({expression})"
 
 
-def _either(one: Declared, other: Declared) -> Declared:
-    """A member that is declared twice, under different conditions."""
+def _either(one: Declared | None, other: Declared) -> Declared:
+    """What is declared twice, under different conditions."""
+    if one is None:
+        return other
     has_offset = one.has_offset and other.has_offset
     shared = tuple(guard for guard in one.guards if guard in other.guards)
     rest = [[guard for guard in each.guards if guard not in shared] for each in (one, other)]
@@ -129,21 +172,6 @@ def _either(one: Declared, other: Declared) -> Declared:
         return Declared(shared, one.type, has_offset)
     both = " || ".join(f"({' && '.join(guards)})" for guards in rest)
     return Declared((*shared, f"({both})"), one.type, has_offset)
-
-
-def _structs(text: str) -> Iterator[tuple[str, tuple[str, ...], list[Line]]]:
-    """Each structure that is defined at the left margin: tag, conditions, and the lines of its body."""
-    tag = ""
-    start: tuple[str, ...] = ()
-    body: list[Line] = []
-    for guards, row in _lines(text):
-        if match := re.match(r"struct (\w+) \{\s*$", row):
-            tag, start, body = match[1], guards, []
-        elif tag and row.startswith("}"):
-            yield tag, start, body
-            tag = ""
-        elif tag:
-            body.append((guards, row))
 
 
 _INSIDE = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*\))*"
@@ -155,13 +183,13 @@ _ATTRIBUTE = re.compile(
 )
 
 
-def _members(body: list[Line]) -> Iterator[tuple[str, Declared]]:
+def _members(body: Body) -> Iterator[tuple[str, Declared]]:
     """The direct members, those of unnamed structs and unions included."""
     inner: list[list[tuple[str, Declared]]] = [[]]
     declaration = ""
     guards: tuple[str, ...] = ()
-    for its_guards, row in body:
-        for part in re.split(r"([{};])", row):
+    for line in body.lines:
+        for part in re.split(r"([{};])", "" if line.text.startswith("}") else line.text):
             if part == "{":
                 inner.append([])
                 declaration = ""
@@ -172,14 +200,14 @@ def _members(body: list[Line]) -> Iterator[tuple[str, Declared]]:
                 if declaration.startswith("}"):
                     nested = inner.pop() if len(inner) > 1 else []
                     name = re.search(r"\w+", _ATTRIBUTE.sub("", declaration[1:]))
-                    direct = [(name[0], Declared(its_guards))] if name else nested
+                    direct = [(name[0], Declared(line.guards))] if name else nested
                 else:
                     direct = list(declarators(declaration, guards))
                 inner[-1] += direct
                 declaration = ""
             elif part.strip():
                 if not declaration:
-                    guards = its_guards
+                    guards = line.guards
                 declaration += " " + part.strip() if declaration else part.strip()
     yield from (each for level in inner for each in level)
 

@@ -14,16 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from schedlib.contracts.struct_source import declarators, without_comments
+from schedlib.contracts.struct_source import bodies, declarators
 from schedlib.git import try_git
 from schedlib.layout.patch_findings import Finding
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.unit_build import differing
 from schedlib.tree.kernel_tree import Tree
 
-_OPEN = re.compile(r"(?:typedef\s+)?(?:struct|union)\s+(\w+)\b[^;{}()=]*\{")
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_DIRECTIVE = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b\s*(.*)")
 _OPTION = re.compile(r"(!\s*(?:defined\s*\(?\s*|IS_ENABLED\s*\(\s*)?)?\b(CONFIG_\w+)")
 
 
@@ -35,14 +33,12 @@ class StructLine:
         tag: of the structure at the left margin.
         nested: whether it is inside of further braces.
         guards: the conditions under which it is compiled, from those inside of the structure.
-        block: a number for each branch of an #if.
         names: the members that it declares, as far as that can be told.
     """
 
     tag: str
     nested: bool
     guards: tuple[str, ...]
-    block: int
     names: frozenset[str]
 
 
@@ -51,7 +47,7 @@ class ChangedLine:
     """A line of a structure that a patch adds or removes.
 
     Attributes:
-        block: the other members under the same #if.
+        block: the members under the same conditions.
         removed: then `number` counts in the file before the patch.
     """
 
@@ -83,52 +79,28 @@ class ChangedLine:
 
 def declared(text: str) -> frozenset[str]:
     """The members that a line declares."""
-    if found := re.match(r"\s*(?:DECLARE_BITMAP\(|DECLARE_FLEX_ARRAY\([^,]+,)\s*(\w+)", text):
-        return frozenset({found[1]})
-    bare = text.strip()
-    is_whole = bare.endswith((";", ",")) or "(" in bare
-    return frozenset(name for name, _ in declarators(bare.rstrip(";,"), ())) if is_whole else frozenset()
+    found: set[str] = set()
+    *whole, rest = text.strip().split(";")
+    for part in (*whole, rest if rest.endswith(",") or "(" in rest else ""):
+        if macro := re.match(r"\s*(?:DECLARE_BITMAP\(|DECLARE_FLEX_ARRAY\([^,]+,)\s*(\w+)", part):
+            found.add(macro[1])
+        else:
+            found |= {name for name, _ in declarators(part.strip().rstrip(","), ())}
+    return frozenset(found)
 
 
 def places(text: str) -> dict[int, StructLine]:
     """The lines of a file that are inside of structures, by their number."""
     found: dict[int, StructLine] = {}
-    tag, depth, blocks = "", 0, 0
-    guards: list[tuple[str, int]] = []
-    for number, line in enumerate(without_comments(text).split("\n"), 1):
-        if not tag:
-            if opened := _OPEN.match(line):
-                tag, depth, guards = opened[1], line.count("{") - line.count("}"), []
-                if depth <= 0:  # all of it is in this line
-                    body = line.partition("{")[2].rpartition("}")[0]
-                    names = frozenset[str]().union(*(declared(f"{part};") for part in body.split(";")))
-                    found[number] = StructLine(tag, "{" in body, (), 0, names)
-                    tag = ""
-            continue
-        if directive := _DIRECTIVE.match(line):
-            kind, condition = directive[1], directive[2].strip()
-            blocks += 1
-            if kind.startswith("if"):
-                told = {"ifdef": f"defined({condition})", "ifndef": f"!defined({condition})"}.get(kind, condition)
-                guards.append((told, blocks))
-            elif kind == "endif":
-                guards = guards[:-1]
-            elif guards:
-                guards[-1] = (condition or _negated(guards[-1][0]), blocks)
-            continue
-        if line.strip():
-            inside = guards[-1][1] if guards else 0
-            found[number] = StructLine(tag, depth > 1, tuple(each for each, _ in guards), inside, declared(line))
-        depth += line.count("{") - line.count("}")
-        if depth <= 0:
-            tag = ""
+    for body in bodies(text):
+        depth = 1
+        for line in body.lines:
+            if line.text.strip():
+                guards = line.guards[len(body.guards) :]
+                is_nested = depth > 1 or (len(body.lines) == 1 and "{" in line.text)
+                found[line.number] = StructLine(body.tag, is_nested, guards, declared(line.text))
+            depth += line.text.count("{") - line.text.count("}")
     return found
-
-
-def _negated(condition: str) -> str:
-    if re.fullmatch(r"!?(?:defined|IS_ENABLED)\(\w+\)", condition):
-        return condition.removeprefix("!") if condition.startswith("!") else f"!{condition}"
-    return f"!({condition})"
 
 
 Texts = Mapping[str, tuple[str, str]]
@@ -162,8 +134,8 @@ def _diff(old: str, new: str) -> str:
 
 
 def _block(known: Mapping[int, StructLine], place: StructLine) -> frozenset[str]:
-    """The direct members of a structure under the same #if."""
-    same = (each for each in known.values() if (each.tag, each.block) == (place.tag, place.block) and not each.nested)
+    """The direct members of a structure under the same conditions."""
+    same = (each for each in known.values() if (each.tag, each.guards) == (place.tag, place.guards) and not each.nested)
     return frozenset[str]().union(*(each.names for each in same))
 
 

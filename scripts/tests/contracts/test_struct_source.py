@@ -93,12 +93,12 @@ def test_members_of_a_structure_in_order() -> None:
         (
             "root_domain",
             "third",
-            ("defined(CONFIG_SMP)", "!(defined(CONFIG_A) && defined(CONFIG_B)) && defined(CONFIG_C)"),
+            ("defined(CONFIG_SMP)", "!(defined(CONFIG_A) && defined(CONFIG_B))", "defined(CONFIG_C)"),
         ),
         (
             "root_domain",
             "neither",
-            ("defined(CONFIG_SMP)", "!(defined(CONFIG_A) && defined(CONFIG_B)) && !defined(CONFIG_C)"),
+            ("defined(CONFIG_SMP)", "!(defined(CONFIG_A) && defined(CONFIG_B))", "!defined(CONFIG_C)"),
         ),
     ],
 )
