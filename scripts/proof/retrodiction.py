@@ -21,13 +21,13 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.cache import cache_dir, scratch, write_atomic, write_json
 from schedlib.contracts.contract_rules import CONTRACTS, Rules, pack_rules, rules_of
-from schedlib.contracts.first_contract import DocumentedAccess, first_contract
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
 from schedlib.layout.columns import ensure_tools, pack_columns
 from schedlib.layout.compile import Column
+from schedlib.layout.first_contract import DocumentedAccess, first_contract
 from schedlib.layout.kernel_text import declaration_in, declaring_file, text_of_commit
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.patch_findings import broken_rules

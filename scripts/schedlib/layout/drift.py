@@ -9,10 +9,10 @@ from enum import Enum
 from typing import Literal
 
 from schedlib.contracts.contract_rules import WORDS, Rules
-from schedlib.contracts.first_contract import MARKER
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Moment, Positive, Strict, Word
+from schedlib.layout.first_contract import MARKER
 from schedlib.layout.headroom import free_bytes
 from schedlib.layout.layout_diff import moved_members
 from schedlib.layout.members import Member, resolve, root_of

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.cache import cache_dir, digest_of, write_atomic
-from schedlib.contracts.first_contract import Declaration, find_declaration
 from schedlib.contracts.struct_source import HEADERS
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
-from schedlib.layout.rule_judge import Layout, share_line
+from schedlib.layout.first_contract import Declaration, find_declaration
+from schedlib.layout.rule_judge import Layout
 from schedlib.tree.kernel_tree import Tree
 
 _PLACES = ("*.h", "*.c", ":!arch", ":!tools", ":!samples", ":!scripts", ":!Documentation")
@@ -118,31 +118,4 @@ def declaring_file(kernel: KernelText, struct: str, changed: Mapping[str, tuple[
 
 def declaration_in(kernel: KernelText, struct: str, file: str, layouts: Sequence[Layout]) -> Declaration:
     """What a kernel says of a structure that one of its files declares."""
-    members = layouts[0].structures[struct].members
-
-    def shares(one: Sequence[str], other: Sequence[str]) -> bool:
-        return any(
-            share_line(first, second, layout)
-            for layout in layouts
-            for first in layout.fields(struct, one)
-            for second in layout.fields(struct, other)
-        )
-
-    def on_one_line(names: Sequence[str]) -> bool:
-        return all(
-            len({layout.line_of(byte) for each in layout.fields(struct, names) for byte in (each.offset, each.last)})
-            == 1
-            for layout in layouts
-        )
-
-    return Declaration(
-        struct,
-        file,
-        tuple(member.name for member in members),
-        find_declaration(struct, kernel.read(file) or ""),
-        lambda name: layouts[0].field(struct, name) is not None,
-        shares,
-        ", ".join(layout.name for layout in layouts),
-        {member.name: layouts[0].line_of(member.offset) for member in members},
-        on_one_line,
-    )
+    return Declaration(struct, file, find_declaration(struct, kernel.read(file) or ""), layouts)

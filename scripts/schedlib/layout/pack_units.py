@@ -26,7 +26,7 @@ from schedlib.layout.compile import Column, all_read, compiler_of, key_of
 from schedlib.layout.members import Structure, read_members
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.type_slice import type_slice
-from schedlib.layout.unit_build import UnitBuild, adds_header, differing, is_reached, only_code, unit_build
+from schedlib.layout.unit_build import OPAQUE, UnitBuild, differing, is_reached, only_code, unit_build
 from schedlib.progress import say
 from schedlib.tree.kernel_tree import Tree
 
@@ -224,15 +224,15 @@ def structures_of(
         raise Dropped(known["observed"], known["next_step"])
     found = {unit: _kept(place, unit) for unit in units}
     old: dict[Unit, CompiledStructs] = {}
-    if before and (changed := differing(tree, before, commit)) and only_code(changed):
+    if before and only_code(differing(tree, before, commit)):
         other = _place(cache, tree, before, column)
         for unit, seen in found.items():
             was = None if seen else _kept(other, unit)
             if was and not was.failed and was.read.issuperset(unit.files):
-                if _is_as_before(was, tree, before, commit, changed):
-                    found[unit] = was
-                else:
+                if is_reached(tree, before, commit, was.read, was.names):
                     old[unit] = was
+                else:
+                    found[unit] = was
     failed = {unit: seen for unit, seen in found.items() if seen and seen.failed}
     missing = [unit for unit, seen in found.items() if seen is None or (seen.failed and left_out is None)]
     if missing:
@@ -263,13 +263,6 @@ def structures_of(
         max((seen.line for seen in all_seen), default=0),
         frozenset[str]().union(*(seen.holds for seen in all_seen)),
     )
-
-
-def _is_as_before(was: CompiledStructs, tree: Tree, before: str, commit: str, changed: Collection[str]) -> bool:
-    """Whether nothing that a unit depends on differs between two commits."""
-    if was.names is None:
-        return was.read.isdisjoint(changed) and not adds_header(tree, before, changed)
-    return not is_reached(tree, before, commit, was.read, was.names)
 
 
 def _made(
@@ -304,7 +297,7 @@ def _made(
 
 def from_types(build: UnitBuild, unit: Unit, old: CompiledStructs | None) -> CompiledStructs | None:
     """What a unit shows if only the types are compiled on which its structures depend; None if that fails."""
-    whole = build.preprocessed(unit.stem, unit.text(build.src))
+    whole = build.preprocessed(build.written(unit.stem, unit.text(build.src)))
     types = type_slice(whole.text, (*unit.tags, FACTS)) if whole else None
     if whole is None or types is None:
         return None
@@ -312,7 +305,7 @@ def from_types(build: UnitBuild, unit: Unit, old: CompiledStructs | None) -> Com
     names, read = types.names | build.bounds.names, whole.read | build.bounds.read
     if old and old.digest == digest:
         return CompiledStructs(old.structures, old.line, old.holds, read, names, digest)
-    path = build.compiled(unit.stem, types.text)
+    path = None if OPAQUE in types.text else build.compiled(build.written(f"{unit.stem}_types", types.text))
     if path is None:
         return None
     structures, line, holds = read_unit(path, unit.tags, unit.paths, unit.conditions)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from schedlib.cache import write_atomic
 from schedlib.contracts.contract_rules import Rules
-from schedlib.contracts.first_contract import first_contract
 from schedlib.contracts.measured import CheckedGroup, Profile, check_contract, percent, ungrouped, verdict_of
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import read_result
 from schedlib.formats.contract_file import Contract, read_contract
+from schedlib.layout.first_contract import first_contract
 from schedlib.layout.kernel_text import declaration_in, declaring_file
 from schedlib.layout.kernel_versions import CommitVersions, opened
 from schedlib.layout.layout_diff import draw_struct

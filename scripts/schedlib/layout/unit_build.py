@@ -36,7 +36,7 @@ _FLAGS = "kernel/schedline_flags"
 _BOUNDS = "kernel/bounds.c"
 """What it makes is the one generated header that types depend on."""
 
-_OPAQUE = "SCHEDLINE_OFFSET_"
+OPAQUE = "SCHEDLINE_OFFSET_"
 """Begins what offsets in generated headers are called: a type that depends on one is left to make."""
 
 _MOST = 300
@@ -69,11 +69,6 @@ def differing(tree: Tree, one: str, other: str) -> Mapping[str, str]:
     }
 
 
-def adds_header(tree: Tree, one: str, files: Iterable[str]) -> bool:
-    """Whether a commit lacks a header among some files. A new one may be found instead of another that units read."""
-    return any(file.endswith(".h") and tree.read(file, one) is None for file in files)
-
-
 def lay_out(src: Path, changed: Mapping[str, bytes | None], place: Path) -> Path:
     """A directory that shows a source tree with some files changed.
 
@@ -100,7 +95,7 @@ def lay_out(src: Path, changed: Mapping[str, bytes | None], place: Path) -> Path
     return place
 
 
-def _blob(tree: Tree, blob: str) -> bytes | None:
+def _content(tree: Tree, blob: str) -> bytes | None:
     return try_git(tree.src, "cat-file", "blob", blob).stdout if blob else None
 
 
@@ -112,16 +107,19 @@ def _link(real: Path, place: Path) -> None:
             (place / entry.name).symlink_to(entry.path)
 
 
-def is_reached(tree: Tree, one: str, other: str, read: Collection[str], names: Collection[str]) -> bool:
+def is_reached(tree: Tree, one: str, other: str, read: Collection[str], names: Collection[str] | None) -> bool:
     """Whether what differs between two commits may change some types.
 
     Args:
         read: the files that they were made from.
-        names: the types and what they depend on; see TypeSlice.
+        names: the types and what they depend on; see TypeSlice. None: it is not known.
     """
     changed = differing(tree, one, other)
+    # A new header may be found instead of another one.
+    if any(file.endswith(".h") and tree.read(file, one) is None for file in changed):
+        return True
     texts = ([tree.read(file, each) or "" for each in (one, other)] for file in sorted(changed.keys() & set(read)))
-    return adds_header(tree, one, changed) or any(reaches(old, new, names) for old, new in texts)
+    return any(names is None or reaches(old, new, names) for old, new in texts)
 
 
 @dataclass(frozen=True)
@@ -165,18 +163,18 @@ class UnitBuild:
     command: tuple[str, ...]
     bounds: Bounds = Bounds()
 
-    def preprocessed(self, stem: str, text: str, *more: str) -> Preprocessed | None:
-        """A unit after the preprocessor; None if it is left to make."""
-        source = self.place / f"{stem.replace('/', '_')}.c"
+    def written(self, name: str, text: str) -> Path:
+        """A temporary file with some text."""
+        source = self.place / f"{name.replace('/', '_')}.c"
         source.write_text(text)
-        return self.preprocessed_file(source, source.with_suffix(".i"), *more)
+        return source
 
-    def preprocessed_file(self, source: Path, target: Path, *more: str) -> Preprocessed | None:
-        """The same for a file. more: words for the compiler."""
-        listed = target.with_suffix(".d")
-        words: list[str | Path] = ["-Wundef", "-E", "-P", *more, "-MD", "-MF", listed, "-MT", "x", "-o", target, source]
+    def preprocessed(self, source: Path) -> Preprocessed | None:
+        """A file after the preprocessor; None if it is left to make."""
+        target, listed = self.place / f"{source.stem}.i", self.place / f"{source.stem}.d"
+        words: list[str | Path] = ["-Wundef", "-E", "-P", "-MD", "-MF", listed, "-MT", "x", "-o", target, source]
         done = run([*self.command, *words], cwd=self.build)
-        if done.returncode or _OPAQUE.encode() in done.stderr:
+        if done.returncode or OPAQUE.encode() in done.stderr:
             return None
         read: set[str] = set()
         for word in listed.read_text(errors="replace").split():
@@ -191,30 +189,29 @@ class UnitBuild:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What types are compiled with."""
-        return tuple(word for word in _without_includes(self.command) if not word.startswith(("-W", "-D")))
+        """What types are compiled with: no warnings, no macros, no directories, no files."""
+        omitted = ("-W", "-D", "-I", "-include", "-fmacro-prefix-map=", "-fdebug-prefix-map=")
+        pairs = zip(("", *self.command), self.command, strict=False)
+        its = (word for before, word in pairs if before not in ("-I", "-include"))
+        return tuple(word for word in its if not word.startswith(omitted))
 
-    def compiled(self, stem: str, text: str) -> Path | None:
-        """The object of a preprocessed text, with debug information; None if it does not compile."""
-        source = self.place / f"{stem.replace('/', '_')}_types.c"
-        source.write_text(text)
+    def compiled(self, source: Path) -> Path | None:
+        """The object of a preprocessed file, with debug information; None if it does not compile."""
         target = source.with_suffix(".o")
         # Strings where they are used need no relocations, which take most of the time to read an object.
         inline = [] if "clang" in " ".join(self.command[:2]) else ["-fno-merge-debug-strings"]
         done = run([*self.options, *inline, "-w", "-x", "cpp-output", "-c", "-o", target, source], cwd=self.build)
-        return None if done.returncode or _OPAQUE in text else target
+        return None if done.returncode else target
 
     def bounds_of(self) -> Bounds | None:
         """What this source makes of the generated header; None if that cannot be told."""
         file = self.src / _BOUNDS
         if not file.is_file():
             return Bounds()
-        found = self.preprocessed_file(file, self.place / "bounds.i")
-        if found is None:
-            return None
+        found = self.preprocessed(file)
         words = frozenset(re.findall(r"[A-Za-z_]\w*", file.read_text(errors="replace")))
-        types = type_slice(found.text, (), words)
-        if types is None:
+        types = type_slice(found.text, (), words) if found else None
+        if found is None or types is None:
             return None
         function = found.text[found.text.rfind("int main(") :]
         return Bounds(types.names, found.read, sha256(f"{types.text}{function}".encode()).hexdigest())
@@ -241,11 +238,13 @@ def unit_build(cache: Path, tree: Tree, commit: str, column: Column) -> Iterator
             if not there or len(changed) > _MOST:
                 there, changed = commit, {}
             with checked_out(tree, there):
-                texts = {name: _blob(tree, blob) for name, blob in changed.items()}
+                texts = {name: _content(tree, blob) for name, blob in changed.items()}
                 src = lay_out(tree.src, texts, place / "src")
                 made = _opened(build, tree, src, frozenset(changed), place)
-                bounds = _bounds_now(made, tree, record, commit) if made else None
-                if made and bounds and bounds.digest == record.bounds.digest:
+                was = record.bounds
+                is_old = made and is_reached(tree, record.commit, commit, was.read, was.names)
+                bounds = made.bounds_of() if made and is_old else was
+                if made and bounds and bounds.digest == was.digest:
                     yield replace(made, bounds=bounds)
                     return
         with checked_out(tree, commit):
@@ -271,12 +270,6 @@ def _recorded(build: Path, tree: Tree, commit: str, column: Column) -> _Record |
     return record if fits and only_code(differing(tree, record.commit, commit)) else None
 
 
-def _bounds_now(made: UnitBuild, tree: Tree, record: _Record, commit: str) -> Bounds | None:
-    """What the generated header that types depend on would be made from; None if that cannot be told."""
-    was = record.bounds
-    return made.bounds_of() if is_reached(tree, record.commit, commit, was.read, was.names) else was
-
-
 def _opened(build: Path, tree: Tree, src: Path, own: frozenset[str], place: Path) -> UnitBuild | None:
     unit = Path(f"{_FLAGS}.o")
     record = (build / unit).with_name(f".{unit.name}.cmd")
@@ -291,7 +284,7 @@ def _opened(build: Path, tree: Tree, src: Path, own: frozenset[str], place: Path
 def opaque_headers(build: Path, place: Path) -> str:
     """The option that lets a unit see generated offsets by name only: a type that depends on one shows it."""
     for file in (build / "include/generated").glob("*offsets.h"):
-        text = re.sub(r"^#define (\w+) .*", rf"#define \1 {_OPAQUE}\1", file.read_text(errors="replace"), flags=re.M)
+        text = re.sub(r"^#define (\w+) .*", rf"#define \1 {OPAQUE}\1", file.read_text(errors="replace"), flags=re.M)
         write_atomic(place / "opaque/generated" / file.name, text)
     return f"-I{place / 'opaque'}"
 
@@ -319,24 +312,10 @@ def command_of(record: str) -> tuple[str, ...] | None:
         words = shlex.split(first.partition(" := ")[2].replace("$(pound)", "#").replace("$$", "$"))
     except ValueError:
         return None
-    found: list[str] = []
-    skipped = False
-    for word in words:
-        if word.startswith(";") or word == "&&":
-            break
-        if not skipped and not (word in ("-c", "-o") or word.startswith("-Wp,-M") or word.endswith(".c")):
-            found.append(word)
-        skipped = word == "-o"
+    end = next((at for at, word in enumerate(words) if word.startswith(";") or word == "&&"), len(words))
+    found = [
+        word
+        for before, word in zip(("", *words), words[:end], strict=False)
+        if before != "-o" and word not in ("-c", "-o") and not word.startswith("-Wp,-M") and not word.endswith(".c")
+    ]
     return tuple(found) or None
-
-
-def _without_includes(command: Iterable[str]) -> Iterator[str]:
-    skipped = False
-    for word in command:
-        if (
-            not skipped
-            and not word.startswith(("-I", "-fmacro-prefix-map=", "-fdebug-prefix-map="))
-            and word != "-include"
-        ):
-            yield word
-        skipped = word in ("-include", "-I")

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import toys
 from toy_profiles import Rows, profile, row
+from toys import structure
 
 from schedlib.contracts.contract_rules import rules_of
-from schedlib.contracts.first_contract import Declaration, DocumentedAccess, first_contract
 from schedlib.formats.contract_file import AccessClass, Contract, read_contract
+from schedlib.layout.first_contract import Declaration, DocumentedAccess, first_contract
+from schedlib.layout.members import Member, Structure, Type
 
 NAMES = (
     "__cacheline_group_begin__thing_read_tx",
@@ -23,9 +24,19 @@ NAMES = (
     "state",
     "name",
 )
-DECLARED = Declaration(
-    "thing", "include/linux/thing.h", NAMES, has=lambda name: name in (*NAMES, "state.pending"), kernels="x86_64+packs"
-)
+
+
+def declared(**places: int) -> Declaration:
+    """struct thing with its members of 4 bytes on lines of their own, or at some places."""
+    at = {name: 64 * number for number, name in enumerate(NAMES)} | places
+    members = [Member(name, "struct state" if name == "state" else "int", at[name], 4) for name in NAMES]
+    thing = Structure(Type("thing", 512, 64), tuple(members))
+    return Declaration(
+        "thing", "include/linux/thing.h", "", [toys.layout(thing, structure("state", 4, ("pending", 0, 4)))]
+    )
+
+
+DECLARED = declared()
 SAID = (
     DocumentedAccess(("sent", "gone"), AccessClass.OWNER, "a mail"),
     DocumentedAccess(("state.pending",), AccessClass.READ_MOSTLY, "another mail"),
@@ -51,7 +62,7 @@ def test_groups_of_markers_and_of_what_somebody_says(tmp_path: Path) -> None:
     assert (written.name, written.members, written.class_) == ("access-1", ("sent",), AccessClass.OWNER)
     assert (read_only.name, read_only.members) == ("access-2", ("state.pending",))
     assert "# include/linux/thing.h: __cacheline_group_begin(thing_read_tx)\n" in text and "# another mail\n" in text
-    assert text.endswith("# No source was found for these:\n# name\n")
+    assert text.endswith("# No source was found for these:\n# line 6: name\n")
 
 
 def test_classes_that_do_not_fit_stay_apart(tmp_path: Path) -> None:
@@ -66,28 +77,31 @@ def test_classes_that_do_not_fit_stay_apart(tmp_path: Path) -> None:
 
 
 def test_what_shares_a_line_now_is_an_exception(tmp_path: Path) -> None:
-    def shares(one: Sequence[str], other: Sequence[str]) -> bool:
-        return "sent" in (*one, *other) and "state.pending" in (*one, *other)
-
-    contract = read(tmp_path, first_contract(replace(DECLARED, shares=shares), known=SAID))
+    beside = declared(sent=320, state=324)
+    contract = read(tmp_path, first_contract(beside, known=SAID))
     [exception] = contract.exception
     assert (exception.group, exception.with_, exception.open) == ("access-1", ("access-2",), True)
-    assert exception.why == "they share a line on x86_64+packs: find out what that costs"
+    assert exception.why == "they share a line on toy: find out what that costs"
     assert [group.apart for group in contract.group] == ["thing.G1", "", ""]
-    contract = read(tmp_path, first_contract(replace(DECLARED, shares=lambda one, other: True), known=SAID))
+    contract = read(tmp_path, first_contract(declared(mtu=320, sent=324, state=328), known=SAID))
     assert [group.apart for group in contract.group] == ["", "", ""] and len(contract.exception) == 2
 
 
-@pytest.mark.parametrize("declared", [DECLARED, replace(DECLARED, names=("name", "ops"))])
-def test_groups_of_a_profile(declared: Declaration, tmp_path: Path) -> None:
+def plain(*members: tuple[str, int, int]) -> Declaration:
+    """A structure of which no source speaks."""
+    return Declaration("thing", "fs/thing.c", "", [toys.layout(structure("thing", 128, *members))])
+
+
+@pytest.mark.parametrize("known", [DECLARED, plain(("name", 0, 4), ("ops", 4, 4))])
+def test_groups_of_a_profile(known: Declaration, tmp_path: Path) -> None:
     """A profile adds what no other origin speaks of, and changes nothing of what they say."""
-    text = first_contract(declared, profile(USED, USED, USED))
+    text = first_contract(known, profile(USED, USED, USED))
     contract = read(tmp_path, text)
     groups = contract.groups()
     assert groups["measured-shared"].members == ("name",)
     assert (groups["measured-shared"].readers, groups["measured-shared"].writers) == (("show_it",), ("rename_it",))
     assert "# measured: c2c.json: rt on 8 CPUs, qemu-x86_64, kernel aa: 84.7 % of 5,900 accesses are writes" in text
-    assert ("measured-owner" in groups) is (declared is not DECLARED)
+    assert ("measured-owner" in groups) is (known is not DECLARED)
     assert "# name" not in text.partition("# No source was found")[2]
 
 
@@ -99,8 +113,7 @@ def test_guests_that_do_not_agree_measure_nothing(tmp_path: Path) -> None:
 
 def test_a_structure_of_which_nothing_is_known(tmp_path: Path) -> None:
     """The example that is given then is valid without its comment signs."""
-    nothing = Declaration("thing", "fs/thing.c", ("lock", "list", "rest"), lines={"lock": 0, "list": 0, "rest": 1})
-    text = first_contract(nothing)
+    text = first_contract(plain(("lock", 0, 4), ("list", 4, 4), ("rest", 64, 4)))
     assert read(tmp_path, text).group == ()
     assert text.endswith("# No source was found for these:\n# line 0: lock, list\n# line 1: rest\n")
     example = text.partition("such as this:\n#\n")[2].partition("\n\n")[0]

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from schedlib.contracts.measured import NAMED, Profile, percent
 from schedlib.contracts.struct_source import without_comments
 from schedlib.formats.contract_file import AccessClass, may_share
+from schedlib.layout.rule_judge import Layout, shared_members
 
 MARKER = re.compile(r"__cacheline_group_(begin|end)(?:_aligned)?__(\w+)")
 """A member without bytes, at which a group of members begins or ends (include/linux/cache.h)."""
@@ -28,23 +30,28 @@ class Declaration:
 
     Attributes:
         file: the file that declares it.
-        names: its members, in order; those of unnamed structures and unions inside of it count as its own.
         text: the declaration, without comments.
-        has: whether there is a member, or one inside of a member: "icsk_ack.pending".
-        shares: whether some members have a line in common with others, on `kernels`.
-        lines: the number of the line on which each member begins, on the first of `kernels`.
-        on_one_line: whether some members lie on one line, on all of `kernels`.
+        layouts: where it is, in one configuration or more.
     """
 
     struct: str
     file: str
-    names: tuple[str, ...]
-    text: str = ""
-    has: Callable[[str], bool] = lambda _: False
-    shares: Callable[[Sequence[str], Sequence[str]], bool] = lambda one, other: False
-    kernels: str = ""
-    lines: Mapping[str, int] = field(default_factory=dict)
-    on_one_line: Callable[[Sequence[str]], bool] = lambda _: False
+    text: str
+    layouts: Sequence[Layout]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Its members, in order; those of unnamed structures and unions inside of it count as its own."""
+        return tuple(member.name for member in self.layouts[0].structures[self.struct].members)
+
+    def shares(self, one: Sequence[str], other: Sequence[str]) -> bool:
+        """Whether some members have a line in common with others, in some configuration."""
+        return any(shared_members(layout, self.struct, one, other)[0] for layout in self.layouts)
+
+    def on_one_line(self, names: Sequence[str]) -> bool:
+        """Whether some members lie on one line, in each configuration."""
+        each = ((layout, layout.fields(self.struct, names)) for layout in self.layouts)
+        return all(len({line for its in fields for line in layout.lines_of(its)}) == 1 for layout, fields in each)
 
 
 @dataclass(frozen=True)
@@ -203,9 +210,10 @@ _KNOWN = "access-"
 
 def _known(declared: Declaration, known: Sequence[DocumentedAccess], held: Collection[str]) -> Iterator[_Group]:
     """The members that somebody says something of, one group for each saying."""
+    layout = declared.layouts[0]
     for number, each in enumerate(known, 1):
-        members = tuple(name for name in each.members if declared.has(name) and name.split(".")[0] not in held)
-        if members:
+        free = [name for name in each.members if name.split(".")[0] not in held]
+        if members := tuple(name for name in free if layout.field(declared.struct, name)):
             yield _Group(f"{_KNOWN}{number}", each.class_, members, each.origin)
 
 
@@ -237,7 +245,8 @@ def _conflicts(groups: Sequence[_Group], declared: Declaration) -> tuple[set[str
         if len(shared) < len(unlike):
             apart.add(one.name)
         if shared:
-            why = f"they share a line on {declared.kernels}: find out what that costs"
+            kernels = ", ".join(layout.name for layout in declared.layouts)
+            why = f"they share a line on {kernels}: find out what that costs"
             exceptions.append(_table("[exception]", group=one.name, **{"with": tuple(shared)}, open=True, why=why))
     return apart, exceptions
 
@@ -252,16 +261,12 @@ def _unknown(declared: Declaration, groups: Sequence[_Group]) -> Iterator[str]:
     held = {name.split(".")[0] for group in groups for name in group.members} | set(aligned_members(declared))
     rest = [name for name in dict.fromkeys(declared.names) if name not in held and not MARKER.fullmatch(name)]
     if rest:
-        yield "\n".join(["# No source was found for these:", *_by_line(declared, rest)])
-
-
-def _by_line(declared: Declaration, names: Sequence[str]) -> Iterator[str]:
-    """Members, those of one cache line in one comment."""
-    lines: dict[int | None, list[str]] = {}
-    for name in names:
-        lines.setdefault(declared.lines.get(name), []).append(name)
-    for number, its in lines.items():
-        yield f"# {'' if number is None else f'line {number}: '}{', '.join(its)}"
+        layout = declared.layouts[0]
+        lines: dict[int, list[str]] = {}
+        for field in layout.fields(declared.struct, rest):
+            lines.setdefault(layout.line_of(field.offset), []).append(field.member)
+        told = (f"# line {number}: {', '.join(its)}" for number, its in lines.items())
+        yield "\n".join(["# No source was found for these:", *told])
 
 
 def _table(header: str, /, **values: object) -> str:
