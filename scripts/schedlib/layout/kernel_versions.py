@@ -12,17 +12,18 @@ from schedlib.cache import cache_dir
 from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
+from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.compile import Column
 from schedlib.layout.kernel_text import KernelText, text_of_commit
 from schedlib.layout.layout_options import InitOptions, LayoutOptions
 from schedlib.layout.own_build import Versions, chosen_build, patched
-from schedlib.layout.pack_units import pack_layouts
+from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.patch_coverage import Texts, changed_texts
 from schedlib.layout.patch_text import git_revisions
 from schedlib.layout.rule_judge import Layout
 from schedlib.options import DEFAULT_SERIES
-from schedlib.progress import step
+from schedlib.progress import say, step
 from schedlib.tree.changes import drift_of, hunks
 from schedlib.tree.compose import Composition, with_tests
 from schedlib.tree.kernel_tree import Tree, apply_diff
@@ -37,12 +38,8 @@ PATIENCE = 1.0
 """Seconds of silence: a hook that takes longer prints what it does."""
 
 
-@dataclass(frozen=True)
-class Steps:
-    """The commits without and with a patch."""
-
-    before: str
-    after: str
+Steps = tuple[str, str]
+"""The commits without and with a patch."""
 
 
 def steps(tree: Tree, composition: Composition, patch: bytes) -> Steps:
@@ -59,9 +56,9 @@ def steps(tree: Tree, composition: Composition, patch: bytes) -> Steps:
     # The tests add lines to a Makefile. A patch that does so, too, applies only to the tree without the tests.
     for base in (composition.commit, tree.base) if is_plain else (composition.commit,):
         if after := apply_diff(tree, base, patch, message):
-            return Steps(base, after)
+            return base, after
         if before := apply_diff(tree, base, patch, message, "--reverse"):
-            return Steps(before, base)
+            return before, base
     own = _patch_ids(tree, patch) if is_plain else {}
     if own:
         # The first commit, or the last one of a shallow clone, adds the whole kernel.
@@ -70,11 +67,11 @@ def steps(tree: Tree, composition: Composition, patch: bytes) -> Steps:
         for commit in _patch_ids(tree, log).values():
             shown = try_git(tree.src, "show", commit).stdout
             if set(_patch_ids(tree, shown)) == set(own):
-                return Steps(git(tree.src, "rev-parse", f"{commit}^"), commit)
+                return git(tree.src, "rev-parse", f"{commit}^"), commit
     # As `git am -3` does: by the blobs that the patch names.
     for base in (composition.commit, tree.base) if is_plain else (composition.commit,):
         if after := apply_diff(tree, base, patch, message, "--3way"):
-            return Steps(base, after)
+            return base, after
     where = f", and is not among its last {_HISTORY} commits" if is_plain else " with the changes that it was given"
     raise SchedlineError(
         f"the patch does not apply to {tree.origin}{where}:{hunks(drift_of(tree, composition.tests, patch))}",
@@ -107,20 +104,29 @@ class CommitVersions:
     @cached_property
     def texts(self) -> Texts:
         """The headers and sources that differ."""
-        return changed_texts(self.tree, self.both.before, self.both.after)
+        return changed_texts(self.tree, *self.both)
 
     @property
     def text(self) -> KernelText:
         """The files with the patch."""
-        return text_of_commit(self.tree, self.both.after)
+        return text_of_commit(self.tree, self.both[1])
 
     def layouts(
         self, column: Column | None, rules: Rules, why: dict[str, str], *, every: bool = False
     ) -> tuple[Layout, Layout] | None:
-        """The structures of rules without and with the patch; None if this architecture has no such configuration."""
+        """The structures of rules without and with the patch; None, with a word why, if there is no such kernel."""
         del why, every
-        commits = (self.both.before, self.both.after)
-        return pack_layouts(cache_dir(), self.tree, commits, column, rules) if column else None
+        if column is None:
+            return None
+        before, after = self.both
+        try:
+            return (
+                pack_layout(cache_dir(), self.tree, before, column, rules),
+                pack_layout(cache_dir(), self.tree, after, column, rules, before),
+            )
+        except Dropped as dropped:
+            say(f"no column {column.name}: {dropped.observed}")
+            return None
 
 
 @contextmanager
@@ -142,8 +148,8 @@ def opened(options: LayoutOptions | InitOptions, patch: bytes = b"") -> Iterator
     ensure_tools(columns)
     with step(f"reading {options.tree.kdir or options.tree.series or DEFAULT_SERIES}", after=PATIENCE):
         tree, composition = composed_tree(options.tree, options.changes)
-        both = Steps(composition.commit, composition.commit)
+        both = composition.commit, composition.commit
         if patch:
-            both = steps(tree, composition, patch)
-            both = Steps(with_tests(tree, both.before), with_tests(tree, both.after))
+            before, after = steps(tree, composition, patch)
+            both = with_tests(tree, before), with_tests(tree, after)
     yield CommitVersions(tree, both, columns, pack_columns(archs, configs))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """`schedline layout diff`: what differs between two layouts, in the words of a cover letter, as JSON, and as a picture.
 
-The picture has one row for each cache line, members as cells, access groups in colour, and before above after.
+The picture has one row for each cache line, members as cells, what moved in colour, and before above after.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
@@ -159,12 +159,7 @@ def _holes(layout: Layout, tag: str) -> int | None:
 
 def moved_members(tag: str, before: Layout, after: Layout) -> list[tuple[str, int | None, int | None]]:
     """The members of a structure that begin on another line, each with the line before and after."""
-
-    def lines(layout: Layout) -> dict[str, int]:
-        structure = layout.structures.get(tag)
-        return {each.name: layout.line_of(each.offset) for each in (structure.members if structure else ())}
-
-    old, new = lines(before), lines(after)
+    old, new = _begin(tag, before), _begin(tag, after)
     return [(name, old.get(name), new.get(name)) for name in old | new if old.get(name) != new.get(name)]
 
 
@@ -193,69 +188,48 @@ def text(found: LayoutDiffDocument, before: Layout, after: Layout) -> Iterator[s
         yield "no member begins on another line, no rule changes"
 
 
-_COLOURS = {"load-balance": "#9ecae1", "idle": "#9ecae1", "clock": "#a1d99b"}
-_PLAIN, _SHARED = "#eeeeee", "#fdae6b"
-_KEY = Key(tuple((_COLOURS[name], f"{name} group") for name in ("load-balance", "clock")), 200)
+_PLAIN, _MOVED = "#eeeeee", "#fdae6b"
+_KEY = Key(((_MOVED, "new, or on another line"),), 200)
 
 
-def _colour(tag: str, name: str) -> str:
-    for group in groups():
-        if group.type == tag and name in group.members:
-            return _COLOURS.get(group.name, _SHARED)
-    return _PLAIN
-
-
-def lines_to_draw(tag: str, layouts: Sequence[Layout]) -> list[int]:
-    """Lines on which a member begins in any of the layouts."""
-    there = ((layout, layout.structures[tag]) for layout in layouts if tag in layout.structures)
-    return sorted({layout.line_of(member.offset) for layout, structure in there for member in structure.members})
-
-
-def _drawn_cells(tag: str, line: int, layout: Layout, moved: Collection[str] | None) -> Iterator[Cell]:
-    """The members on one line.
+def draw(layouts: Sequence[Layout], tag: str = "") -> str:
+    """One picture, later layouts below earlier ones. What is not on its line in the layout above has a colour.
 
     Args:
-        moved: those that have a colour; None: those of groups.
+        tag: the structure, with all of its lines. Without it those that differ, or all if none does, with the lines on
+            which a member begins somewhere.
     """
+    differing = [each for each in our_rules().types() if len({layout.structures.get(each) for layout in layouts}) > 1]
+    objects = []
+    for each in [tag] if tag else differing or our_rules().types():
+        there = [layout for layout in layouts if each in layout.structures]
+        begun = sorted({line for layout in there for line in _begin(each, layout).values()})
+        for above, layout in zip(there[:1] + there, there, strict=False):
+            size = layout.types[each].size
+            lines = [line for line in begun if line * layout.line < size] if not tag else range(layout.lines(size))
+            objects.append(_drawn(each, layout, lines, _begin(each, above)))
+    return picture(objects, _KEY)
+
+
+def _begin(tag: str, layout: Layout) -> dict[str, int]:
+    """The line on which each member of a structure begins."""
+    structure = layout.structures.get(tag)
+    return {each.name: layout.line_of(each.offset) for each in (structure.members if structure else ())}
+
+
+def _drawn(tag: str, layout: Layout, lines: Iterable[int], above: Mapping[str, int]) -> DrawnObject:
+    size = layout.types[tag].size
+    heading = f"struct {tag}, {layout.name}: {size} bytes, {layout.lines(size)} lines of {layout.line}"
+    drawn = (DrawnLine(line, str(line * layout.line), tuple(_cells(tag, line, layout, above))) for line in lines)
+    return DrawnObject(heading, layout.line, tuple(drawn))
+
+
+def _cells(tag: str, line: int, layout: Layout, above: Mapping[str, int]) -> Iterator[Cell]:
+    """The members on one line."""
     start, end = line * layout.line, (line + 1) * layout.line
     for member in layout.structures[tag].members:
         first, last = max(member.offset, start), min(member.offset + member.size, end)
         if first < last:
             about = f"{member.name}: offset {member.offset}, {member.size} bytes"
-            colour = _colour(tag, member.name) if moved is None else _SHARED if member.name in moved else _PLAIN
+            colour = _PLAIN if above.get(member.name) == layout.line_of(member.offset) else _MOVED
             yield Cell(first - start, last - first, member.name, about, colour)
-
-
-def _object(tag: str, layout: Layout, lines: Sequence[int], moved: Collection[str] | None = None) -> DrawnObject:
-    size = layout.types[tag].size
-    heading = f"struct {tag}, {layout.name}: {size} bytes, {layout.lines(size)} lines of {layout.line}"
-    shown = (line for line in lines if line * layout.line < size)
-    drawn = (DrawnLine(line, str(line * layout.line), tuple(_drawn_cells(tag, line, layout, moved))) for line in shown)
-    return DrawnObject(heading, layout.line, tuple(drawn))
-
-
-_MOVED = Key(((_SHARED, "new, or on another line"),), 200)
-
-
-def draw_struct(tag: str, layouts: Sequence[Layout]) -> str:
-    """A picture of all lines of one structure; what differs from the layout above it has a colour."""
-    objects = []
-    for number, layout in enumerate(layouts):
-        above = layouts[number - 1] if number else layout
-        known = {member.name: above.line_of(member.offset) for member in above.structures[tag].members}
-        there = layout.structures[tag].members
-        moved = {each.name for each in there if known.get(each.name) != layout.line_of(each.offset)}
-        objects.append(_object(tag, layout, range(layout.lines(layout.types[tag].size)), moved))
-    return picture(objects, _MOVED)
-
-
-def draw(layouts: Sequence[Layout]) -> str:
-    """One picture of the structures that differ, or of all if none differs; later layouts below earlier ones."""
-    differing = [tag for tag in our_rules().types() if len({layout.structures.get(tag) for layout in layouts}) > 1]
-    objects = [
-        _object(tag, layout, lines_to_draw(tag, layouts))
-        for tag in differing or our_rules().types()
-        for layout in layouts
-        if tag in layout.structures
-    ]
-    return picture(objects, _KEY)

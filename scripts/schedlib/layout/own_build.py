@@ -26,7 +26,7 @@ from schedlib.kernel.kconfig import parse_config
 from schedlib.layout.compile import Column
 from schedlib.layout.kernel_text import KernelText, text_of_directory
 from schedlib.layout.layout_options import ColumnOptions, InitOptions, LayoutOptions
-from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, units_for
+from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, joined, units_for
 from schedlib.layout.patch_coverage import Texts
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.type_slice import reaches
@@ -215,19 +215,10 @@ class Versions:
             return None
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             seen = list(pool.map(lambda row: self._both(*row), units))
+        # A new file shows nothing of the tree before, not even this.
         line = max(each.line for pair in seen for each in pair)
-        before, after = (
-            Layout(
-                str(self.own.build),
-                line,
-                "",
-                frozenset[str]().union(*(pair[side].holds for pair in seen)),
-                frozenset(),
-                {tag: its for pair in seen for tag, its in pair[side].structures.items()},
-            )
-            for side in (0, 1)
-        )
-        return before, after
+        before, after = zip(*seen, strict=True)
+        return joined(str(self.own.build), before, line), joined(str(self.own.build), after, line)
 
     def _both(self, unit: Unit, record: Path) -> tuple[CompiledStructs, CompiledStructs]:
         """What a unit shows without and with the patch.

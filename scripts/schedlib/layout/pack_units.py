@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 from hashlib import sha256
 from os.path import normpath
 from pathlib import Path
@@ -27,7 +27,6 @@ from schedlib.layout.members import Structure, read_members
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.type_slice import type_slice
 from schedlib.layout.unit_build import OPAQUE, UnitBuild, differing, is_reached, only_code, unit_build
-from schedlib.progress import say
 from schedlib.tree.kernel_tree import Tree
 
 FACTS = "schedline_facts"
@@ -174,125 +173,112 @@ def pack_layout(
     # What nobody else asks is asked, too: why a rule is not applicable depends on it.
     rest = set(rules.conditions()).difference(*(unit.conditions for unit in units))
     units = (replace(units[0], conditions=tuple(sorted({*units[0].conditions, *rest}))), *units[1:])
-    seen = structures_of(cache, tree, commit, column, units, before, left_out)
-    if not seen.line:
-        raise DoesNotBuild(
-            f"no structure can be read from {tree.origin}:\n    {(left_out or [''])[0]}", "see the error"
-        )
-    return Layout(column.name, seen.line, "", seen.holds, frozenset(), seen.structures)
+    seen = _Cell(cache, tree, commit, column).seen(units, before, left_out)
+    if not seen:
+        error = (left_out or [""])[0]
+        raise DoesNotBuild(f"no structure can be read from {tree.origin}:\n    {error}", "see the error")
+    return joined(column.name, seen, max(each.line for each in seen))
 
 
-def pack_layouts(
-    cache: Path, tree: Tree, commits: tuple[str, str], column: Column, rules: Rules
-) -> tuple[Layout, Layout] | None:
-    """The structures of packs before and after; None, and a word why, if this architecture has no such configuration.
-
-    Raises:
-        SchedlineError: see pack_layout().
-    """
-    before, after = commits
-    try:
-        return (
-            pack_layout(cache, tree, before, column, rules),
-            pack_layout(cache, tree, after, column, rules, before),
-        )
-    except Dropped as dropped:
-        say(f"no column {column.name}: {dropped.observed}")
-        return None
+def joined(name: str, seen: Collection[CompiledStructs], line: int) -> Layout:
+    """What units show together."""
+    structures = {tag: structure for each in seen for tag, structure in each.structures.items()}
+    holds = frozenset[str]().union(*(each.holds for each in seen))
+    return Layout(name, line, "", holds, frozenset(), structures)
 
 
-def structures_of(
-    cache: Path,
-    tree: Tree,
-    commit: str,
-    column: Column,
-    units: Sequence[Unit],
-    before: str = "",
-    left_out: list[str] | None = None,
-) -> CompiledStructs:
-    """What units show together; from the cache if possible.
+@dataclass(frozen=True)
+class _Cell:
+    """A commit in one configuration, and what is kept of it in the cache."""
 
-    Args:
-        before, left_out: see pack_layout().
+    cache: Path
+    tree: Tree
+    commit: str
+    column: Column
 
-    Raises:
-        Dropped: this architecture cannot have the configuration.
-        SchedlineError: no compiler, or a unit does not build.
-    """
-    place = _place(cache, tree, commit, column)
-    if known := read_json(place / "dropped.json"):
-        raise Dropped(known["observed"], known["next_step"])
-    found = {unit: _kept(place, unit) for unit in units}
-    old: dict[Unit, CompiledStructs] = {}
-    if before and only_code(differing(tree, before, commit)):
-        other = _place(cache, tree, before, column)
-        for unit, seen in found.items():
-            was = None if seen else _kept(other, unit)
-            if was and not was.failed and was.read.issuperset(unit.files):
-                if is_reached(tree, before, commit, was.read, was.names):
-                    old[unit] = was
-                else:
-                    found[unit] = was
-    failed = {unit: seen for unit, seen in found.items() if seen and seen.failed}
-    missing = [unit for unit, seen in found.items() if seen is None or (seen.failed and left_out is None)]
-    if missing:
+    @cached_property
+    def place(self) -> Path:
+        content = git(self.tree.src, "rev-parse", f"{self.commit}^{{tree}}")
+        return self.cache / "layout" / key_of(content, self.column, compiler_of(self.column.arch))
+
+    def _file(self, unit: Unit) -> Path:
+        return self.place / f"{sha256(unit.text(Path('src')).encode()).hexdigest()[:20]}.seen"
+
+    def kept(self, unit: Unit) -> CompiledStructs | None:
+        """What a unit showed before; None if that is not known."""
         try:
-            made = _made(cache, tree, commit, column, missing, old)
-        except Dropped as error:
-            write_json(place / "dropped.json", {"observed": error.observed, "next_step": error.next_step})
-            raise
-        except DoesNotBuild:
-            if left_out is None:
+            return msgspec.json.decode(self._file(unit).read_bytes(), type=CompiledStructs)
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def seen(self, units: Sequence[Unit], before: str, left_out: list[str] | None) -> list[CompiledStructs]:
+        """What units show, those left out that do not build; see pack_layout()."""
+        if known := read_json(self.place / "dropped.json"):
+            raise Dropped(known["observed"], known["next_step"])
+        found = {unit: seen for unit in units if (seen := self.kept(unit)) and not (seen.failed and left_out is None)}
+        old: dict[Unit, CompiledStructs] = {}
+        if before and only_code(differing(self.tree, before, self.commit)):
+            other = replace(self, commit=before)
+            for unit in (each for each in units if each not in found):
+                was = other.kept(unit)
+                if was and not was.failed and was.read.issuperset(unit.files):
+                    is_old = is_reached(self.tree, before, self.commit, was.read, was.names)
+                    (old if is_old else found)[unit] = was
+        if missing := [unit for unit in units if unit not in found]:
+            made = self._made(missing, old) if left_out is None else self._as_far_as_possible(missing, old)
+            for unit, seen in made.items():
+                write_atomic(self._file(unit), msgspec.json.encode(seen))
+            found |= made
+        good = [found[unit] for unit in units if not found[unit].failed]
+        for unit in (each for each in units if found[each].failed):
+            if len(unit.files) > 1:
+                middle = len(unit.files) // 2
+                for files in (unit.files[:middle], unit.files[middle:]):
+                    good += self.seen([replace(unit, files=files)], "", left_out)
+            elif left_out is not None:
+                left_out.append(f"{unit.files[0]}: {found[unit].failed}")
+        return good
+
+    def _as_far_as_possible(
+        self, units: Sequence[Unit], old: Mapping[Unit, CompiledStructs]
+    ) -> dict[Unit, CompiledStructs]:
+        """What units show, or why they do not build."""
+        try:
+            return self._made(units, old)
+        except DoesNotBuild as error:
+            if len(units) > 1:
+                return {unit: seen for each in units for unit, seen in self._as_far_as_possible([each], {}).items()}
+            if "No space left" in error.observed:
                 raise
-            made = [_alone(cache, tree, commit, column, unit) for unit in missing]
-        for unit, seen in zip(missing, made, strict=True):
-            write_atomic(place / _file(unit), msgspec.json.encode(seen))
-            found[unit] = seen
-            if seen.failed:
-                failed[unit] = seen
-    all_seen = [seen for seen in found.values() if seen and not seen.failed]
-    for unit, seen in failed.items():
-        if len(unit.files) > 1 and left_out is not None:
-            middle = len(unit.files) // 2
-            halves = [replace(unit, files=files) for files in (unit.files[:middle], unit.files[middle:])]
-            all_seen += [structures_of(cache, tree, commit, column, [half], left_out=left_out) for half in halves]
-        elif left_out is not None:
-            left_out.append(f"{unit.files[0]}: {seen.failed}")
-    return CompiledStructs(
-        {tag: structure for seen in all_seen for tag, structure in seen.structures.items()},
-        max((seen.line for seen in all_seen), default=0),
-        frozenset[str]().union(*(seen.holds for seen in all_seen)),
-    )
+            return {units[0]: CompiledStructs({}, failed=error.observed.splitlines()[:2][-1].strip())}
 
+    def _made(self, units: Sequence[Unit], old: Mapping[Unit, CompiledStructs]) -> dict[Unit, CompiledStructs]:
+        """What units show, freshly compiled: from their types if that is possible, else as make compiles them.
 
-def _made(
-    cache: Path,
-    tree: Tree,
-    commit: str,
-    column: Column,
-    units: Sequence[Unit],
-    old: Mapping[Unit, CompiledStructs] | None = None,
-) -> list[CompiledStructs]:
-    """What units show, freshly compiled: from their types if that is possible, else as make compiles them.
+        Args:
+            old: what some of them showed of another commit.
+        """
+        found: dict[Unit, CompiledStructs] = {}
+        try:
+            with (
+                unit_build(self.cache, self.tree, self.commit, self.column) as build,
+                ThreadPoolExecutor(os.cpu_count()) as pool,
+            ):
+                seen = pool.map(lambda unit: from_types(build, unit, old.get(unit)) if build else None, units)
+                found = {unit: each for unit, each in zip(units, seen, strict=True) if each}
+            if rest := {f"{unit.stem}.o": unit for unit in units if unit not in found}:
+                sources = {f"{unit.stem}.c": unit.text(self.tree.src) for unit in rest.values()}
 
-    Args:
-        old: what some of them showed of another commit.
-    """
-    seen: dict[Unit, CompiledStructs] = {}
-    with unit_build(cache, tree, commit, column) as build:
-        if build:
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
-                each = pool.map(lambda unit: from_types(build, unit, (old or {}).get(unit)), units)
-                seen = {unit: found for unit, found in zip(units, each, strict=True) if found}
-    rest = [unit for unit in units if unit not in seen]
-    if rest:
-        sources = {f"{unit.stem}.c": unit.text(tree.src) for unit in rest}
-        tags = sorted({tag for unit in rest for tag in unit.tags})
-        paths = sorted({path for unit in rest for path in unit.paths})
-        conditions = {f"{unit.stem}.o": unit.conditions for unit in rest}
-        read = partial(_from_object, tree.src, [*tags, FACTS], paths, conditions)
-        seen |= zip(rest, all_read(cache, tree, commit, column, list(conditions), read, sources), strict=True)
-    return [seen[unit] for unit in units]
+                def read(path: Path) -> CompiledStructs:
+                    unit = next(unit for name, unit in rest.items() if path.match(name))
+                    return _from_object(self.tree.src, unit, path)
+
+                made = all_read(self.cache, self.tree, self.commit, self.column, list(rest), read, sources)
+                found |= zip(rest.values(), made, strict=True)
+        except Dropped as error:
+            write_json(self.place / "dropped.json", {"observed": error.observed, "next_step": error.next_step})
+            raise
+        return found
 
 
 def from_types(build: UnitBuild, unit: Unit, old: CompiledStructs | None) -> CompiledStructs | None:
@@ -304,7 +290,7 @@ def from_types(build: UnitBuild, unit: Unit, old: CompiledStructs | None) -> Com
     digest = sha256(f"{types.text}{build.options}".encode()).hexdigest()
     names, read = types.names | build.bounds.names, whole.read | build.bounds.read
     if old and old.digest == digest:
-        return CompiledStructs(old.structures, old.line, old.holds, read, names, digest)
+        return msgspec.structs.replace(old, read=read, names=names)
     path = None if OPAQUE in types.text else build.compiled(build.written(f"{unit.stem}_types", types.text))
     if path is None:
         return None
@@ -322,41 +308,8 @@ def read_unit(
     return structures, sizes["line"], holds
 
 
-def _alone(cache: Path, tree: Tree, commit: str, column: Column, unit: Unit) -> CompiledStructs:
-    """What one unit shows, or why it does not build."""
-    try:
-        return _made(cache, tree, commit, column, [unit])[0]
-    except DoesNotBuild as error:
-        if "No space left" in error.observed:
-            raise
-        return CompiledStructs({}, failed=error.observed.splitlines()[:2][-1].strip())
-
-
-def _place(cache: Path, tree: Tree, commit: str, column: Column) -> Path:
-    content = git(tree.src, "rev-parse", f"{commit}^{{tree}}")
-    return cache / "layout" / key_of(content, column, compiler_of(column.arch))
-
-
-def _file(unit: Unit) -> str:
-    return f"{sha256(unit.text(Path('src')).encode()).hexdigest()[:20]}.seen"
-
-
-def _kept(place: Path, unit: Unit) -> CompiledStructs | None:
-    try:
-        return msgspec.json.decode((place / _file(unit)).read_bytes(), type=CompiledStructs)
-    except (OSError, msgspec.MsgspecError):
-        return None
-
-
-def _from_object(
-    src: Path,
-    tags: Sequence[str],
-    paths: Sequence[tuple[str, str]],
-    conditions: Mapping[str, Sequence[str]],
-    path: Path,
-) -> CompiledStructs:
+def _from_object(src: Path, unit: Unit, path: Path) -> CompiledStructs:
     """What a compiled unit shows. make has written beside it what it was compiled from."""
     listed = path.with_name(f".{path.name}.cmd").read_text(errors="replace").split()
     read = frozenset(normpath(word).removeprefix(f"{src}/") for word in listed if word.startswith(f"{src}/"))
-    its = next(each for name, each in conditions.items() if path.match(name))
-    return CompiledStructs(*read_unit(path, tags, paths, its), read)
+    return CompiledStructs(*read_unit(path, unit.tags, unit.paths, unit.conditions), read)

@@ -144,6 +144,29 @@ class PatchLook:
         }
         return replace(rules, rules=tuple(rule for rule in rules.rules if owners & {rule.id, rule.change}))
 
+    def _finding(
+        self,
+        tag: str,
+        text: str,
+        *,
+        error: bool = False,
+        rule: str = "",
+        note: bool = False,
+        near: Collection[str] = (),
+    ) -> Finding:
+        """A finding about a structure, at the added line that most likely caused it.
+
+        Args:
+            near: the members that it is about.
+        """
+        return Finding(*self._place(tag, near), error, rule, text, note, tag)
+
+    def _pairs(self, after: Layout) -> Iterator[tuple[str, Structure, Structure]]:
+        """The structures of the rules that are there without and with the patch."""
+        for tag in self.rules.types():
+            if tag in self.before.structures and tag in after.structures:
+                yield tag, self.before.structures[tag], after.structures[tag]
+
     def _broken(self) -> Iterator[Finding]:
         """The broken rules; those that one line breaks are told together."""
         causes: dict[tuple[str, int, str], list[tuple[RuleResult, ClauseResult]]] = {}
@@ -155,16 +178,15 @@ class PatchLook:
         for (file, line, tag), rows in causes.items():
             said = list(dict.fromkeys(self._happened(*row) for row in rows))
             more = f"; and {len(said) - _MOST_SAID} more" if len(said) > _MOST_SAID else ""
-            first, *others = dict.fromkeys(now.rule for now, _ in rows)
+            ids = list(dict.fromkeys(now.rule for now, _ in rows))
             what = f"{'; '.join(said[:_MOST_SAID])}{more} (struct {tag}, {self.after.name})"
-            head = f"{few([first, *others], _MOST_SAID)}: {what}"
             below: list[str] = []
-            for rule in (first, *others):
+            for rule in ids:
                 its = (kept(result, self._named) for now, result in rows if now.rule == rule)
                 below += dict.fromkeys(f"{rule}: {each}" for each in its)
                 below.append(f"    why: {self.rules.rule(rule).reason}")
-            text = "\n    ".join([head, *below])
-            yield Finding(file, line, True, first, text, tag=tag, also=tuple(others))
+            text = "\n    ".join([f"{few(ids, _MOST_SAID)}: {what}", *below])
+            yield Finding(file, line, True, ids[0], text, tag=tag, also=tuple(ids[1:]))
 
     def _happened(self, now: RuleResult, result: ClauseResult) -> str:
         if now.outcome is not RuleOutcome.FAIL:
@@ -206,40 +228,29 @@ class PatchLook:
             set(re.findall(r"\w+", " ".join(text for _, _, text in rows)))
             for rows in (added_lines(self.patch), removed_lines(self.patch))
         )
-        for tag in self.rules.types():
-            old, new = self.before.structures.get(tag), self.after.structures.get(tag)
-            if old is None or new is None:
-                continue
+        for tag, old, new in self._pairs(self.after):
             names, silent = self.renamed.get(tag, {}), []
-            for member in old.members:
-                rule = _named_by(self.rules, tag, member.name, new)
-                if rule and member.name in names:
-                    text = f"{member.name} is {names[member.name]} now, and its contract names the old one"
-                elif new.member(member.name) or member.name in names:
-                    continue
-                elif member.name not in removed:
-                    silent.append(member.name)
-                    continue
+            for name in (each.name for each in old.members if new.member(each.name) is None):
+                rule = _named_by(self.rules, tag, name, new)
+                if name not in names and name not in removed:
+                    silent.append(name)
                 elif rule:
-                    text = f"{member.name} is gone, and its contract names it"
-                else:
-                    continue
-                # A line that adds it may be in another structure, or under an option that is off here.
-                is_error = member.name not in added or member.name in names
-                text = f"{rule}: {text} (struct {tag}, {self.after.name})\n    correct the contract; `old|new` is both"
-                yield Finding(*self._place(tag, names.values()), is_error, rule, text, tag=tag)
+                    # A line that adds it may be in another structure, or under an option that is off here.
+                    error = name not in added or name in names
+                    became = f"{names[name]} now, and its contract names the old one" if name in names else ""
+                    text = f"{rule}: {name} is {became or 'gone, and its contract names it'}"
+                    text += f" (struct {tag}, {self.after.name})\n    correct the contract; `old|new` is both"
+                    yield self._finding(tag, text, error=error, rule=rule, near=names.values())
             if silent:
                 where = f"struct {tag} has no {few(silent)} any more on {self.after.name}"
-                text = f"{where}, and no removed line says so: an option or a macro changed"
-                yield Finding(*self._place(tag), False, "", text, tag=tag)
+                yield self._finding(tag, f"{where}, and no removed line says so: an option or a macro changed")
 
     def _loose(self) -> Iterator[Finding]:
         """Members that begin a line by luck: an attribute did it, and is gone."""
         line = self.after.line
-        for tag in self.rules.types():
-            old, new = self.before.structures.get(tag), self._named.structures.get(tag)
-            for member in new.members if old and new else ():
-                was = old.member(member.name) if old else None
+        for tag, old, new in self._pairs(self._named):
+            for member in new.members:
+                was = old.member(member.name)
                 if was is None or not was.align >= line > member.align or member.offset % line:
                     continue
                 rule = _named_by(self.rules, tag, member.name)
@@ -247,16 +258,15 @@ class PatchLook:
                     f"{member.name} lost its alignment, and begins line {self.after.line_of(member.offset)} only "
                     f"because of what lies before it (struct {tag}, {self.after.name})"
                 )
-                place = self._place(tag, [member.name])
-                yield Finding(*place, False, rule, f"{rule}: {text}" if rule else text, not rule, tag)
+                text = f"{rule}: {text}" if rule else text
+                yield self._finding(tag, text, rule=rule, note=not rule, near=[member.name])
 
     def _with_less_room(self, broken: Collection[str]) -> Iterator[Finding]:
         rules = self._concerned()
         both = guarded_lines(rules, self.before), guarded_lines(rules, self._named)
         for old, new in lines_with_less_room(*both):
             if set(broken).isdisjoint(new.rules):
-                text = _less_room(old, new, self.after.name)
-                yield Finding(*self._place(new.type), False, new.rules[0], text, tag=new.type)
+                yield self._finding(new.type, _less_room(old, new, self.after.name), rule=new.rules[0])
 
     def told(self, tag: str, *, quiet: bool = False) -> Iterator[Finding]:
         """A note of what became of a structure, in at most six lines."""
@@ -267,42 +277,32 @@ class PatchLook:
         which = f"struct {tag}" if tag in self.rules.types() else f"struct {tag}, which has no contract"
         size = f"{_size(new, after)} of {after.line}"
         if old is None:
-            text = f"{which}: new, {size}, on {after.name}"
-            yield Finding(*self._place(tag), False, "", text, True, tag)
+            yield self._finding(tag, f"{which}: new, {size}, on {after.name}", note=True)
             return
         names = self.renamed.get(tag, {})
-        kept_names = {names.get(each.name, each.name): each for each in old.members}
+        was_on = {names.get(each.name, each.name): before.line_of(each.offset) for each in old.members}
+        there = [(each.name, after.line_of(each.offset)) for each in new.members if each.size]
         fresh: dict[int, list[str]] = {}
-        for each in new.members:
-            if each.size and each.name not in kept_names:
-                fresh.setdefault(after.line_of(each.offset), []).append(each.name)
-        moved = [
-            each.name
-            for each in new.members
-            if each.size
-            and (was := kept_names.get(each.name))
-            and before.line_of(was.offset) != after.line_of(each.offset)
-        ]
+        for name, line in there:
+            if name not in was_on:
+                fresh.setdefault(line, []).append(name)
+        moved = [name for name, line in there if was_on.get(name, line) != line]
         if quiet and not fresh and not moved:
             return
         was_size = _size(old, before)
         became = " as before" if _size(new, after) == was_size else f" became {size}"
         rows = [f"{which}: {was_size}{became}, on {after.name}"]
         for line, its in list(fresh.items())[:2]:
-            there = (each for each in new.members if each.size and after.line_of(each.offset) == line)
-            beside = [each.name for each in there if each.name not in its]
+            beside = [name for name, at in there if at == line and name not in its]
             rows.append(f"new on line {line}: {few(its)}{f', beside {few(beside)}' if beside else ''}")
         if len(fresh) > 2:
             rows[-1] += f"; more on {len(fresh) - 2} other lines"
-        if moved:
-            rows.append(f"on another line: {few(moved)}")
-        if names:
-            rows.append(f"with another name: {few([f'{one} is {other}' for one, other in names.items()])}")
-        if gone := [each.name for each in old.members if each.name not in names and not new.member(each.name)]:
-            rows.append(f"gone: {few(gone)}")
+        gone = [each.name for each in old.members if each.name not in names and not new.member(each.name)]
+        others = {"on another line": moved, "with another name": [f"{one} is {other}" for one, other in names.items()]}
+        rows += [f"{what}: {few(its)}" for what, its in (others | {"gone": gone}).items() if its]
         if len(rows) == 1:
             rows.append("no member is on another line")
-        yield Finding(*self._place(tag), False, "", "\n    ".join(rows), True, tag)
+        yield self._finding(tag, "\n    ".join(rows), note=True)
 
 
 def _named_by(rules: Rules, tag: str, name: str, new: Structure | None = None) -> str:

@@ -51,14 +51,13 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
         say(f"compiling {where} in schedline's own configurations, which takes a minute the first time")
     with only_on_a_terminal(), opened(options, patch) as versions:
         looks = Looks(patch, versions, options.quiet)
-        told = (
-            step(f"compiling without and with the patch, as in {own.build}", after=PATIENCE) if own else nullcontext()
-        )
-        with told:
+        told = f"compiling without and with the patch, as in {own.build}" if own else ""
+        with step(told, after=PATIENCE) if told else nullcontext():
             for column in versions.columns:
                 looks.at(column, rules)
-            # What the patch does not reach in its owner's build stays as it is.
-            looks.judged = bool(looks.names or own)
+            # What the patch does not reach in its owner's build stays as it is. The structures of packs have a
+            # configuration of their own: what they pass says nothing of the scheduler's.
+            is_judged = bool(looks.looks or own)
             for column in versions.pack_columns:
                 looks.at(column, packs)
             looks.further(versions.pack_columns[0], rules, packs)
@@ -66,32 +65,25 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
     if text := render((*rules.rules, *packs.rules), found, form):
         print(text)
     errors = sum(each.error for each in found)
-    warnings = sum(not each.error and not each.note for each in found)
     if options.verbose or (sys.stdout.isatty() and form == "text"):
-        broken = counted(errors, "error") if errors else "nothing broken"
-        more = f", {counted(warnings, 'warning')}" if warnings else ""
-        changed = sorted(looks.changed())
-        print(
-            f"looked at {counted(len(looks.structures), 'structure')} "
-            f"({f'changed: {few(changed)}' if changed else 'none changed'}) "
-            f"on {counted(len(looks.names), 'configuration')} ({', '.join(looks.names)}), at "
-            f"{len(looks.lines) - len(looks.blind())} of {counted(len(looks.lines), 'changed line')} inside of "
-            f"structures: {broken}{more}"
-        )
+        print(_looked_at(looks, errors, sum(not each.error and not each.note for each in found)))
     if errors:
         return Verdict.FAIL
-    if not looks.judged:
-        # The structures of packs have a configuration of their own: what they pass says nothing of the scheduler's.
+    if not is_judged:
         say("the scheduler's structures were not looked at\n  next: choose another --arch or --config")
-        return Verdict.INCONCLUSIVE
-    return Verdict.INCONCLUSIVE if looks.blind() else Verdict.PASS
+    return Verdict.INCONCLUSIVE if looks.blind() or not is_judged else Verdict.PASS
 
 
-def _is_configured(own: OwnBuild, line: ChangedLine) -> bool:
-    """Whether a line that declares nothing is compiled, as far as its #ifs name options."""
-    asked = (option.partition("=") for option in options_of(line))
-    return not line.place.names | line.block and all(
-        (own.config.get(option) in ("y", "m")) is (value == "y") for option, _, value in asked
+def _looked_at(looks: Looks, errors: int, warnings: int) -> str:
+    """The last line: how much was looked at."""
+    changed = f"changed: {few(looks.changed)}" if looks.changed else "none changed"
+    broken = counted(errors, "error") if errors else "nothing broken"
+    more = f", {counted(warnings, 'warning')}" if warnings else ""
+    return (
+        f"looked at {counted(len(looks.structures), 'structure')} ({changed}) "
+        f"on {counted(len(looks.names), 'configuration')} ({', '.join(looks.names)}), at "
+        f"{len(looks.lines) - len(looks.blind())} of {counted(len(looks.lines), 'changed line')} inside of "
+        f"structures: {broken}{more}"
     )
 
 
@@ -101,30 +93,35 @@ class Looks:
     Attributes:
         lines: the lines of structures that the patch changes.
         found: what the patch breaks, and notes.
-        names: the configurations.
-        looks: without and with the patch, in each of them.
-        structures: those that were looked at.
+        looks: without and with the patch, for some rules in one configuration each.
         why: why a structure could not be compiled.
-        judged: whether the scheduler's structures were looked at.
     """
 
-    def __init__(
-        self,
-        patch: bytes,
-        versions: Versions | CommitVersions,
-        quiet: bool = False,
-    ) -> None:
+    def __init__(self, patch: bytes, versions: Versions | CommitVersions, quiet: bool = False) -> None:
         self.patch, self._versions, self._quiet = patch, versions, quiet
         self.lines = changed_lines(versions.texts)
         self._places: Mapping[str, tuple[str, int]] = {
             line.place.tag: (line.file, line.number) for line in reversed(self.lines) if not line.removed
         }
         self.found: list[Finding] = []
-        self.names: list[str] = []
         self.looks: list[PatchLook] = []
-        self.structures: set[str] = set()
         self.why: dict[str, str] = {}
-        self.judged = False
+
+    @property
+    def names(self) -> list[str]:
+        """The configurations."""
+        return list(dict.fromkeys(look.after.name for look in self.looks))
+
+    @property
+    def structures(self) -> set[str]:
+        """Those that were looked at."""
+        return {tag for look in self.looks for tag in look.after.structures.keys() & look.rules.files.keys()}
+
+    @property
+    def changed(self) -> list[str]:
+        """Those that differ somewhere."""
+        pairs = [(look.before.structures, look.after.structures) for look in self.looks]
+        return sorted(tag for tag in self.structures if any(old.get(tag) != new.get(tag) for old, new in pairs))
 
     def at(self, column: Column | None, rules: Rules) -> PatchLook | None:
         """Look at the structures of rules in one configuration; None if there are none.
@@ -135,9 +132,6 @@ class Looks:
         both = self._versions.layouts(column, rules, self.why)
         if not both or not both[1].structures:
             return None
-        name = both[1].name
-        self.names += [name] * (name not in self.names)
-        self.structures |= both[1].structures.keys() & rules.files.keys()
         look = PatchLook(rules, self.patch, *both, self._places)
         self.looks.append(look)
         # A configuration is tried for one line: what is broken everywhere is known.
@@ -150,32 +144,11 @@ class Looks:
         noted = {each.tag for each in self.found}
         self.found += [each for each in found if each.tag not in noted or not (each.note or each.rule in known)]
 
-    def changed(self) -> set[str]:
-        """The structures that differ somewhere."""
-        return {
-            tag
-            for look in self.looks
-            for tag in self.structures
-            if look.before.structures.get(tag) != look.after.structures.get(tag)
-        }
-
-    def plain(self, rules: Rules, packs: Rules) -> list[ChangedLine]:
-        """The changed lines of structures without a contract."""
-        known = {*rules.types(), *packs.types()}
-        return [line for line in self.lines if line.place.tag not in known]
-
     def blind(self) -> list[ChangedLine]:
         """The changed lines that no compiler saw."""
-        return [
-            line
-            for line in unseen(self.lines, [(each.before, each.after) for each in self.looks])
-            if not self._passed(line)
-        ]
-
-    def _passed(self, line: ChangedLine) -> bool:
-        """Whether a line is compiled although no compiler says so."""
         own = self._versions.own
-        return own is not None and _is_configured(own, line)
+        lines = unseen(self.lines, [(each.before, each.after) for each in self.looks])
+        return [line for line in lines if own is None or not _is_configured(own, line)]
 
     def further(self, own: Column | None, rules: Rules, packs: Rules) -> None:
         """Look at what was not compiled so far, with the options that it names; an owner's build has no others.
@@ -183,19 +156,19 @@ class Looks:
         Args:
             own: the configuration of packs, for structures without a contract.
         """
-        plain = self.plain(rules, packs)
-        self.without_contract(own, plain)
+        known = {*rules.types(), *packs.types()}
+        plain = [line for line in self.lines if line.place.tag not in known]
+        self._without_contract(own, plain)
         if own is None:
             return
-        for wanted in dict.fromkeys(options_of(line) for line in self.blind()):
+        for wanted in filter(None, dict.fromkeys(map(options_of, self.blind()))):
             blind = [line for line in self.blind() if options_of(line) == wanted]
             for base, held in ((TIGHTEST, rules), (_PACKS, packs)):
-                if wanted and any(line.place.tag in held.types() for line in blind):
+                if any(line.place.tag in held.types() for line in blind):
                     self.at(Column(own.arch, "+".join((base, *wanted))), held)
-            if wanted:
-                self.without_contract(Column(own.arch, "+".join((_PACKS, *wanted))), set(blind) & set(plain))
+            self._without_contract(Column(own.arch, "+".join((_PACKS, *wanted))), set(blind) & set(plain))
 
-    def without_contract(self, column: Column | None, lines: Collection[ChangedLine]) -> None:
+    def _without_contract(self, column: Column | None, lines: Collection[ChangedLine]) -> None:
         """Look at changed structures that have no contract, file by file: not each file can be compiled."""
         for file in dict.fromkeys(line.file for line in lines):
             tags = {line.place.tag: file for line in lines if line.file == file}
@@ -215,7 +188,14 @@ class Looks:
 
     def _hint(self, options: Sequence[str]) -> str:
         """What may compile lines that need some options; empty if nothing does."""
-        names = [option.partition("=")[0] for option in options]
         own = self._versions.own
-        is_helped = own is not None and names and all(map(own.knows, names))
+        is_helped = own and options and all(own.knows(option.partition("=")[0]) for option in options)
         return f": {OURS} looks in schedline's own configurations" if is_helped else ""
+
+
+def _is_configured(own: OwnBuild, line: ChangedLine) -> bool:
+    """Whether a line that declares nothing is compiled, as far as its #ifs name options."""
+    asked = (option.partition("=") for option in options_of(line))
+    return not line.place.names | line.block and all(
+        (own.config.get(option) in ("y", "m")) is (value == "y") for option, _, value in asked
+    )

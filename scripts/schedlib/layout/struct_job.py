@@ -16,7 +16,7 @@ from schedlib.formats.contract_file import Contract, read_contract
 from schedlib.layout.first_contract import first_contract
 from schedlib.layout.kernel_text import declaration_in, declaring_file
 from schedlib.layout.kernel_versions import CommitVersions, opened
-from schedlib.layout.layout_diff import draw_struct
+from schedlib.layout.layout_diff import draw
 from schedlib.layout.layout_options import ContractCheckOptions, InitOptions, LayoutOptions
 from schedlib.layout.own_build import OURS, Versions
 from schedlib.layout.picture import draw_line
@@ -55,7 +55,7 @@ def show_struct(options: LayoutOptions, patch: bytes | None = None) -> Verdict:
             for text in draw_line(struct, line, layout, frozenset()):
                 print(text)
     if options.svg:
-        write_atomic(options.svg, draw_struct(struct, layouts))
+        write_atomic(options.svg, draw(layouts, struct))
         say(f"picture: {options.svg}")
     return Verdict.PASS
 

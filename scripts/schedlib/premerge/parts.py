@@ -28,7 +28,7 @@ from schedlib.guest.command_line import accelerator
 from schedlib.kernel.build import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose
 from schedlib.layout.columns import columns_for, pack_columns
-from schedlib.layout.kernel_versions import TIGHTEST, CommitVersions, Steps
+from schedlib.layout.kernel_versions import TIGHTEST, CommitVersions
 from schedlib.layout.patch_findings import Finding
 from schedlib.layout.patch_job import Looks
 from schedlib.layout.patch_text import touches_layout
@@ -91,7 +91,7 @@ def layout(
     lacking: list[str] = []
     # Also the one that layout --patch looks at, so that both say the same.
     columns = (*columns_for(archs, ()), *columns_for(archs, (TIGHTEST,)))
-    versions = CommitVersions(tree, Steps(base, head), columns, pack_columns(archs, ()))
+    versions = CommitVersions(tree, (base, head), columns, pack_columns(archs, ()))
     looks = Looks(series.diff, versions)
 
     def judged(name: str, found: Sequence[Finding]) -> None:

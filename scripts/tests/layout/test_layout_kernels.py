@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 import toys
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from schedlib.errors import SchedlineError
 from schedlib.kernel.kconfig import parse_config
@@ -94,14 +92,6 @@ def test_bomb_is_bounded(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.binary(max_size=200))
-def test_any_embedded_bytes(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    path = tmp_path_factory.getbasetemp() / "any-vmlinux"
-    path.write_bytes(toys.types_object().read_bytes() + b"IKCFG_ST" + content)
-    assert isinstance(kernel_of(path).config, dict)
-
-
 @pytest.mark.parametrize(
     ("data", "message"),
     [(b"\x7fELF", "damaged ELF"), (b"\x7fELF" + bytes(60), "damaged ELF"), (b"\x7fELF\x02\x01\x01", "damaged ELF")],
@@ -110,21 +100,6 @@ def test_damaged_file(tmp_path: Path, data: bytes, message: str) -> None:
     (tmp_path / "vmlinux").write_bytes(data)
     with pytest.raises(SchedlineError, match=message):
         kernel_of(tmp_path / "vmlinux")
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 63), st.integers(0, 255)), min_size=1, max_size=4), st.integers(4, 100))
-def test_damaged_header(tmp_path_factory: pytest.TempPathFactory, damage: list[tuple[int, int]], length: int) -> None:
-    data = bytearray(toys.types_object().read_bytes())
-    for place, value in damage:
-        data[place] = value
-    path = tmp_path_factory.getbasetemp() / "damaged-vmlinux"
-    for content in (data, data[:length]):
-        path.write_bytes(content)
-        try:
-            assert kernel_of(path).machine
-        except SchedlineError as error:
-            assert error.next_step
 
 
 def test_file_that_is_no_elf(tmp_path: Path) -> None:

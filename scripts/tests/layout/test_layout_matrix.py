@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import toys
-from jsonschema import ValidationError
 from toys import clause, layout, rules_of, structure, toy
 
 from by_schema import validator
@@ -189,48 +188,6 @@ def test_document_holds_what_was_judged() -> None:
     assert wide["types"]["cpupri_vec"] == {"size": 128, "align": 64}
     assert {"type": "rq", "member": "nr_running", "offset": 0, "size": 4} in wide["fields"]
     assert (dropped["line"], dropped["absent"], dropped["rules"]) == (None, "CONFIG_SMP=n was dropped", [])
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        (("status",), "GREEN"),
-        (("schema",), "layout-2"),
-        (("started",), "yesterday"),
-        (("fingerprint", "machine"), 1),
-        (("more",), 1),
-        (("columns", 0, "more"), 1),
-        (("columns", 0, "line"), 0),
-        (("columns", 0, "presence", "rq-order"), "perhaps"),
-        (("columns", 0, "rules", 0, "outcome"), "FAIL"),
-        (("columns", 0, "rules", 0, "more"), 1),
-        (("columns", 0, "types", "rq", "size"), "1"),
-        (("columns", 0, "types", "rq", "more"), 1),
-        (("columns", 0, "fields", 0, "offset"), -1),
-        (("columns", 0, "fields", 0, "more"), 1),
-    ],
-)
-def test_schema_refuses(path: tuple[str | int, ...], value: object) -> None:
-    read = made(column("good", toy()))
-    VALIDATOR.validate(read)
-    place = read
-    for word in path[:-1]:
-        place = place[word]
-    place[path[-1]] = value
-    with pytest.raises(ValidationError):
-        VALIDATOR.validate(read)
-
-
-def test_a_member_whose_name_reads_like_a_reason_is_not_told_as_one() -> None:
-    rules = rules_of(
-        clause(ClauseKind.FOLLOWS, "b a", rule="x"),
-        clause(ClauseKind.APART, "a b"),
-        clause(ClauseKind.APART, "a recorded"),
-    )
-    where = layout(structure("rq", 128, ("a", 0, 8), ("b", 64, 8)))
-    judged = judge_column(rules, "btf", where, frozenset())
-    assert judged.outcome("x.R1") is RuleOutcome.PASS
-    assert list(notes(rules, [judged])) == []
 
 
 def test_open_findings_are_told_where_members_share_a_line() -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -259,24 +258,6 @@ def test_file_that_cannot_be_read(tmp_path: Path, make: Callable[[Path], Path], 
     with pytest.raises(SchedlineError, match=message) as caught:
         read_members(make(tmp_path / "vmlinux"))
     assert caught.value.next_step
-
-
-def test_file_that_may_not_be_read(dwarf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(SchedlineError, match=r"(?s)Permission denied.*whether you may read it"):
-        read_members(dwarf)
-
-
-@pytest.mark.parametrize("part", [0.02, 0.1, 0.4, 0.7, 0.95])
-def test_truncated_file(dwarf: Path, tmp_path: Path, part: float) -> None:
-    whole = dwarf.read_bytes()
-    (tmp_path / "vmlinux").write_bytes(whole[: int(len(whole) * part)])
-    with pytest.raises(SchedlineError, match="no debug information") as caught:
-        read_members(tmp_path / "vmlinux")
-    assert "CONFIG_DEBUG_INFO" in caught.value.next_step
 
 
 def test_paths(dwarf: Path) -> None:

@@ -8,15 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from dataclasses import replace
 from pathlib import Path
 
 import layout_command
 import pytest
 import toys
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from toys import toy
 
 from conftest import SCHED_H, git
@@ -229,30 +226,6 @@ def test_a_directory_is_read_without_a_tree_a_program_or_a_library(kind: str, ke
     assert not (tmp_path / "none").exists()
 
 
-def test_text_file_is_no_tree(cache: Path, tmp_path: Path) -> None:
-    """`status --kdir file.txt` only repeated the last line of tar's output."""
-    (tmp_path / "file.txt").write_text("hello\n")
-    with pytest.raises(SchedlineError, match=r"file\.txt is neither a directory nor a tarball"):
-        layout_command.run("status", "--kdir", str(tmp_path / "file.txt"))
-    assert not (cache / "trees").exists()
-
-
-def test_damaged_tarball_is_told_with_the_cause(cache: Path, tmp_path: Path) -> None:
-    whole = tmp_path / "linux.tar"
-    (tmp_path / "Kbuild").write_text("#\n" * 5000)
-    with tarfile.open(whole, "w") as archive:
-        archive.add(tmp_path / "Kbuild", "linux/Kbuild")
-    cut = tmp_path / "cut.tar"
-    cut.write_bytes(whole.read_bytes()[:5000])
-    with pytest.raises(SchedlineError, match="Unexpected EOF"):
-        layout_command.run("status", "--kdir", str(cut))
-
-
-def test_directory_that_is_no_kernel_is_refused(cache: Path, tmp_path: Path) -> None:
-    with pytest.raises(SchedlineError, match="no kernel tree"):
-        layout_command.run("status", "--kdir", str(tmp_path))
-
-
 def test_answer_is_written(kernel: Path, cache: Path, tmp_path: Path) -> None:
     assert layout_command.run("status", "--kdir", str(kernel), "--json", str(tmp_path / "x.json")) is Verdict.PASS
     document = json.loads((tmp_path / "x.json").read_text())
@@ -304,14 +277,3 @@ def test_symbols_that_cannot_be_had(tmp_path: Path) -> None:
         assert symbols_of(tmp_path / "x") is None
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_damage_gives_symbols_or_none(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    broken = bytearray(toys.types_object().read_bytes())
-    places = st.one_of(st.integers(0, 63), st.integers(-1600, -1))
-    for place, value in data.draw(st.lists(st.tuples(places, st.integers(0, 255)), min_size=1, max_size=6)):
-        broken[place] = value
-    path = tmp_path_factory.getbasetemp() / "symbols-vmlinux"
-    path.write_bytes(broken)
-    names = symbols_of(path)
-    assert names is None or all(isinstance(name, str) for name in names)
