@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
 from schedlib.layout.columns import ensure_tools, pack_columns
 from schedlib.layout.compile import Column
-from schedlib.layout.first_contract import DocumentedAccess, first_contract
+from schedlib.layout.first_contract import Declaration, DraftGroup, first_contract, marked_groups
 from schedlib.layout.kernel_text import declaration_in, declaring_file, text_of_commit
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.patch_findings import broken_rules
@@ -174,10 +174,23 @@ def derived_rules(bench: Bench, incident: Incident, file: str, before: str) -> R
     # Only the file differs from the stock kernel, and what is found in that is kept.
     text = replace(text_of_commit(bench.tree, bench.stock), read=lambda name: bench.tree.read(name, before))
     declared = declaration_in(text, incident.struct, file, [layout])
-    known = [DocumentedAccess(each.members, CLASSES[each.reads, each.writes], each.who) for each in incident.access]
     with scratch(bench.cache) as place:
-        write_atomic(place / f"{incident.struct}.toml", first_contract(declared, known=known))
+        contract = first_contract(declared, known=list(known_groups(incident, declared)))
+        write_atomic(place / f"{incident.struct}.toml", contract)
         return pack_rules((), (place,))
+
+
+def known_groups(incident: Incident, declared: Declaration) -> Iterator[DraftGroup]:
+    """What is said of members that no marker of the kernel has. Those on one line have to stay on one."""
+    [layout] = declared.layouts
+    held = {name for members in marked_groups(declared.names).values() for name in members}
+    for number, each in enumerate(incident.access, 1):
+        fields = layout.fields(incident.struct, [name for name in each.members if name.split(".")[0] not in held])
+        lines = {at for its in fields for at in layout.lines_of(its)}
+        keep = "on one line" if len(fields) > 1 and len(lines) == 1 else ""
+        if names := tuple(field.member for field in fields):
+            class_ = CLASSES[each.reads, each.writes]
+            yield DraftGroup(f"access-{number}", class_, names, each.who, keep=keep, why="these are used together")
 
 
 def open_findings(rules: Rules, layout: Layout) -> list[tuple[str, ...]]:

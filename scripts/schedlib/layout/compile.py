@@ -26,7 +26,7 @@ from schedlib.paths import CONFIGS
 from schedlib.progress import step
 from schedlib.tree.kernel_tree import Tree, checked_out
 
-RECORD = "schedline.units"
+RECORD = "schedline.types"
 """The file of a build directory that tells for which commit make ran last; see unit_build()."""
 
 _T = TypeVar("_T")

@@ -48,20 +48,6 @@ class Declaration:
         """Whether some members have a line in common with others, in some configuration."""
         return any(shared_members(layout, self.struct, one, other)[0] for layout in self.layouts)
 
-    def on_one_line(self, names: Sequence[str]) -> bool:
-        """Whether some members lie on one line, in each configuration."""
-        each = ((layout, layout.fields(self.struct, names)) for layout in self.layouts)
-        return all(len({line for its in fields for line in layout.lines_of(its)}) == 1 for layout, fields in each)
-
-
-@dataclass(frozen=True)
-class DocumentedAccess:
-    """Members that somebody says are accessed in one way, and where that is said."""
-
-    members: tuple[str, ...]
-    class_: AccessClass
-    origin: str
-
 
 _EXAMPLE = """\
 # Nothing in the source speaks of this structure. Write what you know, such as this:
@@ -117,12 +103,12 @@ def aligned_members(declared: Declaration) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class _Group:
+class DraftGroup:
     """Members of one class, and where that comes from.
 
     Attributes:
         readers, writers: functions.
-        marker: the kernel's name of the group, if its markers made it.
+        keep: what is promised of them, and why; empty if nothing is.
     """
 
     name: str
@@ -131,22 +117,18 @@ class _Group:
     origin: str
     readers: tuple[str, ...] = ()
     writers: tuple[str, ...] = ()
-    marker: str = ""
+    keep: str = ""
+    why: str = ""
 
 
-def first_contract(
-    declared: Declaration,
-    profile: Profile | None = None,
-    known: Sequence[DocumentedAccess] = (),
-) -> str:
+def first_contract(declared: Declaration, profile: Profile | None = None, known: Sequence[DraftGroup] = ()) -> str:
     """A contract in TOML. Every promise and group has its origin; what nothing is known of is listed at the end.
 
     Args:
-        known: what else is said of members that no marker of the kernel has. Those on one line have to stay on one.
+        known: further groups, of members that no marker of the kernel has.
     """
     prefix = declared.struct.replace("_", "-").lower()
-    groups = [*_marked(declared)]
-    groups += _known(declared, known, {name for group in groups for name in group.members})
+    groups = [*_marked(declared), *known]
     groups += _measured(profile, {name.split(".")[0] for group in groups for name in group.members})
     rows: list[str] = []
     rules: list[str] = []
@@ -158,13 +140,9 @@ def first_contract(
 
     apart, exceptions = _conflicts(groups, declared)
     for group in groups:
-        promised = len(group.members) > 1 and bool(group.marker)
-        together = group.name.startswith(_KNOWN) and len(group.members) > 1 and declared.on_one_line(group.members)
         name = ""
-        if promised:
-            name = rule(f"the kernel keeps these members together: the group {group.marker}", group.origin)
-        elif together:
-            name = rule("these are used together", group.origin)
+        if group.keep:
+            name = rule(group.why, group.origin)
         elif group.name in apart:
             name = rule(f"what is not {group.class_.value} stays off the lines of these", group.origin)
         keys: dict[str, object] = {"name": group.name, "class": group.class_.value}
@@ -172,10 +150,9 @@ def first_contract(
         keys["members"] = group.members
         keys |= {key: names for key, names in (("readers", group.readers), ("writers", group.writers)) if names}
         rows.append(f"# {group.origin}\n{_table('[group]', **keys)}")
-        if promised:
-            rows.append(_table("[group.promise]", id=name, keep="unbroken", forced=True))
-        elif together:
-            rows.append(_table("[group.promise]", id=name, keep="on one line"))
+        if group.keep:
+            forced = {"forced": True} if group.keep == "unbroken" else {}
+            rows.append(_table("[group.promise]", id=name, keep=group.keep, **forced))
     rows += exceptions
     for member, attribute in aligned_members(declared).items():
         aligned = rule(f"{member} begins a line of its own accord", f"{declared.file}: {attribute}")
@@ -197,27 +174,17 @@ def first_contract(
     return "\n\n".join(["\n".join(head), *rules, *rows, *example, *_unknown(declared, groups)]) + "\n"
 
 
-def _marked(declared: Declaration) -> Iterator[_Group]:
+def _marked(declared: Declaration) -> Iterator[DraftGroup]:
     """The groups that the kernel marks."""
     for marker, members in marked_groups(declared.names).items():
         if members:
             origin = f"{declared.file}: __cacheline_group_begin({marker})"
-            yield _Group(marker, _class(marker), members, origin, marker=marker)
+            keep = "unbroken" if len(members) > 1 else ""
+            why = f"the kernel keeps these members together: the group {marker}"
+            yield DraftGroup(marker, _class(marker), members, origin, keep=keep, why=why)
 
 
-_KNOWN = "access-"
-
-
-def _known(declared: Declaration, known: Sequence[DocumentedAccess], held: Collection[str]) -> Iterator[_Group]:
-    """The members that somebody says something of, one group for each saying."""
-    layout = declared.layouts[0]
-    for number, each in enumerate(known, 1):
-        free = [name for name in each.members if name.split(".")[0] not in held]
-        if members := tuple(name for name in free if layout.field(declared.struct, name)):
-            yield _Group(f"{_KNOWN}{number}", each.class_, members, each.origin)
-
-
-def _measured(profile: Profile | None, held: Collection[str]) -> Iterator[_Group]:
+def _measured(profile: Profile | None, held: Collection[str]) -> Iterator[DraftGroup]:
     """The other members that a profile saw, one group for each class that was measured."""
     found: dict[AccessClass, list[str]] = {}
     for name in profile.members() if profile else ():
@@ -232,10 +199,10 @@ def _measured(profile: Profile | None, held: Collection[str]) -> Iterator[_Group
         )
         share = f"{percent(use.writes, use.accesses)} of {use.accesses:,} accesses are writes"
         origin = f"measured: {profile.about if profile else ''}: {share}"
-        yield _Group(f"measured-{class_.value}", class_, tuple(members), origin, readers, writers)
+        yield DraftGroup(f"measured-{class_.value}", class_, tuple(members), origin, readers, writers)
 
 
-def _conflicts(groups: Sequence[_Group], declared: Declaration) -> tuple[set[str], list[str]]:
+def _conflicts(groups: Sequence[DraftGroup], declared: Declaration) -> tuple[set[str], list[str]]:
     """The groups that need a rule because others must stay off their lines, and exceptions for what shares one now."""
     apart: set[str] = set()
     exceptions: list[str] = []
@@ -256,7 +223,7 @@ def _class(group: str) -> AccessClass:
     return AccessClass.READ_MOSTLY if "read" in group and "write" not in group else AccessClass.OWNER
 
 
-def _unknown(declared: Declaration, groups: Sequence[_Group]) -> Iterator[str]:
+def _unknown(declared: Declaration, groups: Sequence[DraftGroup]) -> Iterator[str]:
     """What no source speaks of."""
     held = {name.split(".")[0] for group in groups for name in group.members} | set(aligned_members(declared))
     rest = [name for name in dict.fromkeys(declared.names) if name not in held and not MARKER.fullmatch(name)]

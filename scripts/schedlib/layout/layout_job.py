@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import platform
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,14 @@ from schedlib.cache import cache_dir
 from schedlib.contracts.contract_rules import Rules, our_rules, pack_rules, refuse_unknown_members, unknown_members
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.layout_document import LayoutDocument
+from schedlib.formats.layout_document import (
+    LayoutColumn,
+    LayoutDocument,
+    LayoutField,
+    LayoutRule,
+    LayoutType,
+    PresenceName,
+)
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.compile import Column, compiler_of
@@ -65,8 +72,7 @@ def judge_layout(options: LayoutOptions) -> Verdict:
     if text := advice(verdict, columns, options.require, options.source()):
         print(text)
     if options.json:
-        found = layout_document(started, fingerprint, verdict, columns)
-        document.write_plain(options.json, LayoutDocument, found)
+        document.write(options.json, layout_document(started, fingerprint, verdict, columns))
     return verdict
 
 
@@ -131,7 +137,7 @@ class JudgedColumn:
     name: str
     layout: Layout | None
     results: tuple[RuleResult, ...] = ()
-    presence: Mapping[str, str] | None = None
+    presence: dict[str, PresenceName] = field(default_factory=dict)
     absent: str = ""
 
     def outcome(self, rule: str) -> RuleOutcome:
@@ -142,7 +148,9 @@ class JudgedColumn:
 def judge_column(rules: Rules, name: str, layout: Layout, expected: frozenset[str]) -> JudgedColumn:
     """Check every rule on one kernel."""
     results = tuple(judge_rule(rules, rule.id, layout, expected) for rule in rules.rules)
-    presence = {change: presence_of(rules, change, layout)[0].value for change in rules.changes()}
+    presence: dict[str, PresenceName] = {
+        change: presence_of(rules, change, layout)[0].value for change in rules.changes()
+    }
     return JudgedColumn(name, layout, results, presence)
 
 
@@ -317,38 +325,30 @@ def _failure(rules: Rules, result: RuleResult, layout: Layout) -> Iterator[str]:
 
 
 def layout_document(
-    started: datetime, fingerprint: Mapping[str, str], verdict: Verdict, columns: Sequence[JudgedColumn]
-) -> dict[str, object]:
-    """The content of the JSON document."""
-    return {
-        "schema": "layout-1",
-        "tool": TOOL,
-        "started": started.isoformat(),
-        "fingerprint": dict(fingerprint),
-        "status": verdict.name,
-        "columns": [_column(column) for column in columns],
-    }
+    started: datetime, fingerprint: dict[str, str], verdict: Verdict, columns: Sequence[JudgedColumn]
+) -> LayoutDocument:
+    """The document of what was judged."""
+    return LayoutDocument(
+        schema="layout-1",
+        tool=TOOL,
+        started=started,
+        fingerprint=fingerprint,
+        status=verdict,
+        columns=tuple(map(_column, columns)),
+    )
 
 
-def _column(column: JudgedColumn) -> dict[str, object]:
+def _column(column: JudgedColumn) -> LayoutColumn:
     layout = column.layout
-    return {
-        "name": column.name,
-        "absent": column.absent,
-        "line": layout.line if layout else None,
-        "assumed": layout.assumed if layout else "",
-        "presence": dict(column.presence or {}),
-        "types": {kind.name: {"size": kind.size, "align": kind.align} for kind in layout.types.values()}
-        if layout
-        else {},
-        "rules": [
-            {"id": result.rule, "outcome": result.outcome.value, "reason": result.reason} for result in column.results
-        ],
-        "fields": [
-            {"type": tag, "member": member.name, "offset": member.offset, "size": member.size}
-            for tag, structure in layout.structures.items()
-            for member in structure.members
-        ]
-        if layout
-        else [],
-    }
+    structures = layout.structures if layout else {}
+    members = ((tag, member) for tag, structure in structures.items() for member in structure.members)
+    return LayoutColumn(
+        name=column.name,
+        absent=column.absent,
+        line=layout.line if layout else None,
+        assumed=layout.assumed if layout else "",
+        presence=column.presence,
+        types={tag: LayoutType(structure.type.size, structure.type.align) for tag, structure in structures.items()},
+        rules=tuple(LayoutRule(each.rule, each.outcome.value, each.reason) for each in column.results),
+        fields=tuple(LayoutField(tag, member.name, member.offset, member.size) for tag, member in members),
+    )

@@ -228,8 +228,8 @@ class Versions:
         """
         before = self._seen(unit, record, 0, None)
         is_new = any(both[0] is None for both in self.sources.values())
-        names = before.names or frozenset()
-        if is_new or any(reaches(*self.texts[name], names) for name in before.read & self.texts.keys()):
+        changed = before.read & self.texts.keys()
+        if is_new or any(reaches(*self.texts[name], name in before.declaring) for name in changed):
             return before, self._seen(unit, record, 1, before)
         return before, before
 

@@ -25,8 +25,7 @@ from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.compile import Column, all_read, compiler_of, key_of
 from schedlib.layout.members import Structure, read_members
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.type_slice import type_slice
-from schedlib.layout.unit_build import OPAQUE, UnitBuild, differing, is_reached, only_code, unit_build
+from schedlib.layout.unit_build import UnitBuild, differing, is_reached, only_code, unit_build
 from schedlib.tree.kernel_tree import Tree
 
 FACTS = "schedline_facts"
@@ -133,8 +132,8 @@ class CompiledStructs(msgspec.Struct, frozen=True):
         line: bytes in a cache line; 0 if nothing was seen.
         holds: the conditions that are true.
         read: the files of the kernel that it was compiled from.
-        names: the types that the structures depend on; see TypeSlice. None: it is not known.
-        digest: of the declarations of these types.
+        declaring: those of them that declare what the structures depend on.
+        digest: of these declarations.
         failed: the first error, if it does not build.
     """
 
@@ -142,7 +141,7 @@ class CompiledStructs(msgspec.Struct, frozen=True):
     line: int = 0
     holds: frozenset[str] = frozenset()
     read: frozenset[str] = frozenset()
-    names: frozenset[str] | None = None
+    declaring: frozenset[str] = frozenset()
     digest: str = ""
     failed: str = ""
 
@@ -202,7 +201,7 @@ class _Cell:
         return self.cache / "layout" / key_of(content, self.column, compiler_of(self.column.arch))
 
     def _file(self, unit: Unit) -> Path:
-        return self.place / f"{sha256(unit.text(Path('src')).encode()).hexdigest()[:20]}.seen"
+        return self.place / f"{sha256(unit.text(Path('src')).encode()).hexdigest()[:20]}.types"
 
     def kept(self, unit: Unit) -> CompiledStructs | None:
         """What a unit showed before; None if that is not known."""
@@ -222,7 +221,7 @@ class _Cell:
             for unit in (each for each in units if each not in found):
                 was = other.kept(unit)
                 if was and not was.failed and was.read.issuperset(unit.files):
-                    is_old = is_reached(self.tree, before, self.commit, was.read, was.names)
+                    is_old = is_reached(self.tree, before, self.commit, was.read, was.declaring)
                     (old if is_old else found)[unit] = was
         if missing := [unit for unit in units if unit not in found]:
             made = self._made(missing, old) if left_out is None else self._as_far_as_possible(missing, old)
@@ -283,28 +282,22 @@ class _Cell:
 
 def from_types(build: UnitBuild, unit: Unit, old: CompiledStructs | None) -> CompiledStructs | None:
     """What a unit shows if only the types are compiled on which its structures depend; None if that fails."""
-    whole = build.preprocessed(build.written(unit.stem, unit.text(build.src)))
-    types = type_slice(whole.text, (*unit.tags, FACTS)) if whole else None
-    if whole is None or types is None:
+    types = build.types_of(build.written(unit.stem, unit.text(build.src)), (*unit.tags, FACTS))
+    if types is None:
         return None
     digest = sha256(f"{types.text}{build.options}".encode()).hexdigest()
-    names, read = types.names | build.bounds.names, whole.read | build.bounds.read
+    declaring, read = types.declaring | build.bounds.declaring, types.read | build.bounds.read
     if old and old.digest == digest:
-        return msgspec.structs.replace(old, read=read, names=names)
-    path = None if OPAQUE in types.text else build.compiled(build.written(f"{unit.stem}_types", types.text))
-    if path is None:
-        return None
-    structures, line, holds = read_unit(path, unit.tags, unit.paths, unit.conditions)
-    return CompiledStructs(structures, line, holds, read, names, digest)
+        return msgspec.structs.replace(old, read=read, declaring=declaring)
+    path = build.compiled(build.written(f"{unit.stem}_types", types.text))
+    return CompiledStructs(*read_unit(path, unit), read, declaring, digest) if path else None
 
 
-def read_unit(
-    path: Path, tags: Sequence[str], paths: Iterable[tuple[str, str]], conditions: Sequence[str]
-) -> tuple[dict[str, Structure], int, frozenset[str]]:
+def read_unit(path: Path, unit: Unit) -> tuple[dict[str, Structure], int, frozenset[str]]:
     """The structures of an object, the line size, and which conditions hold."""
-    structures = read_members(path, [*tags, FACTS], paths)
+    structures = read_members(path, [*unit.tags, FACTS], unit.paths)
     sizes = {member.name: member.size for member in structures.pop(FACTS).members}
-    holds = frozenset(condition for at, condition in enumerate(conditions) if sizes[f"holds_{at}"] == 2)
+    holds = frozenset(condition for at, condition in enumerate(unit.conditions) if sizes[f"holds_{at}"] == 2)
     return structures, sizes["line"], holds
 
 
@@ -312,4 +305,4 @@ def _from_object(src: Path, unit: Unit, path: Path) -> CompiledStructs:
     """What a compiled unit shows. make has written beside it what it was compiled from."""
     listed = path.with_name(f".{path.name}.cmd").read_text(errors="replace").split()
     read = frozenset(normpath(word).removeprefix(f"{src}/") for word in listed if word.startswith(f"{src}/"))
-    return CompiledStructs(*read_unit(path, unit.tags, unit.paths, unit.conditions), read)
+    return CompiledStructs(*read_unit(path, unit), read, read)

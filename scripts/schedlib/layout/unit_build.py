@@ -107,27 +107,38 @@ def _link(real: Path, place: Path) -> None:
             (place / entry.name).symlink_to(entry.path)
 
 
-def is_reached(tree: Tree, one: str, other: str, read: Collection[str], names: Collection[str] | None) -> bool:
+def is_reached(tree: Tree, one: str, other: str, read: Collection[str], declaring: Collection[str]) -> bool:
     """Whether what differs between two commits may change some types.
 
     Args:
         read: the files that they were made from.
-        names: the types and what they depend on; see TypeSlice. None: it is not known.
+        declaring: those of them that declare what the types depend on.
     """
     changed = differing(tree, one, other)
     # A new header may be found instead of another one.
     if any(file.endswith(".h") and tree.read(file, one) is None for file in changed):
         return True
-    texts = ([tree.read(file, each) or "" for each in (one, other)] for file in sorted(changed.keys() & set(read)))
-    return any(names is None or reaches(old, new, names) for old, new in texts)
+    return any(
+        reaches(tree.read(file, one) or "", tree.read(file, other) or "", file in declaring)
+        for file in changed.keys() & set(read)
+    )
 
 
 @dataclass(frozen=True)
-class Preprocessed:
-    """The text of a unit, and the files of the kernel that it was made from."""
+class Types:
+    """What decides on the layout of some types.
+
+    Attributes:
+        text: their declarations.
+        whole: the preprocessed file that has them.
+        read: the files of the kernel that it was made from.
+        declaring: those of them with a declaration.
+    """
 
     text: str
+    whole: str
     read: frozenset[str]
+    declaring: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -135,13 +146,12 @@ class Bounds:
     """What the generated header depends on that types depend on.
 
     Attributes:
-        names: types and enumerators.
-        read: files of the kernel.
+        read, declaring: see Types.
         digest: of what decides on the header's numbers.
     """
 
-    names: frozenset[str] = frozenset()
     read: frozenset[str] = frozenset()
+    declaring: frozenset[str] = frozenset()
     digest: str = ""
 
 
@@ -169,23 +179,30 @@ class UnitBuild:
         source.write_text(text)
         return source
 
-    def preprocessed(self, source: Path) -> Preprocessed | None:
-        """A file after the preprocessor; None if it is left to make."""
+    def types_of(self, source: Path, tags: Collection[str], words: Collection[str] = ()) -> Types | None:
+        """What decides on types of a file, see type_slice(); None if it is left to make."""
         target, listed = self.place / f"{source.stem}.i", self.place / f"{source.stem}.d"
-        words: list[str | Path] = ["-Wundef", "-E", "-P", "-MD", "-MF", listed, "-MT", "x", "-o", target, source]
-        done = run([*self.command, *words], cwd=self.build)
+        options: list[str | Path] = ["-Wundef", "-E", "-MD", "-MF", listed, "-MT", "x", "-o", target, source]
+        done = run([*self.command, *options], cwd=self.build)
         if done.returncode or OPAQUE.encode() in done.stderr:
             return None
         read: set[str] = set()
         for word in listed.read_text(errors="replace").split():
-            file = self.build / word
-            path = normpath(file).removeprefix(f"{self.src}/")
-            if not path.startswith("/"):
-                # A `..` behind a link leads to the work tree, which may have another text.
-                if path in self.own and not (self.src / path).samefile(file):
-                    return None
-                read.add(path)
-        return Preprocessed(target.read_text(errors="replace"), frozenset(read))
+            # A `..` behind a link leads to the work tree, which may have another text.
+            if (path := self._named(word)) in self.own and not (self.src / path).samefile(self.build / word):
+                return None
+            read.add(path)
+        whole = target.read_text(errors="replace")
+        found = type_slice(whole, tags, words)
+        declaring = frozenset(map(self._named, found.files if found else ()))
+        if found is None or OPAQUE in found.text or not declaring <= read:
+            return None
+        inside = frozenset(path for path in read if not path.startswith("/"))
+        return Types(found.text, whole, inside, declaring & inside)
+
+    def _named(self, word: str) -> str:
+        """A file as the compiler names it, from the top of the source; an absolute path if it is not there."""
+        return normpath(self.build / word).removeprefix(f"{self.src}/")
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -208,13 +225,12 @@ class UnitBuild:
         file = self.src / _BOUNDS
         if not file.is_file():
             return Bounds()
-        found = self.preprocessed(file)
         words = frozenset(re.findall(r"[A-Za-z_]\w*", file.read_text(errors="replace")))
-        types = type_slice(found.text, (), words) if found else None
-        if found is None or types is None:
+        types = self.types_of(file, (), words)
+        if types is None:
             return None
-        function = found.text[found.text.rfind("int main(") :]
-        return Bounds(types.names, found.read, sha256(f"{types.text}{function}".encode()).hexdigest())
+        function = types.whole[types.whole.rfind("int main(") :]
+        return Bounds(types.read, types.declaring, sha256(f"{types.text}{function}".encode()).hexdigest())
 
 
 @contextmanager
@@ -242,7 +258,7 @@ def unit_build(cache: Path, tree: Tree, commit: str, column: Column) -> Iterator
                 src = lay_out(tree.src, texts, place / "src")
                 made = _opened(build, tree, src, frozenset(changed), place)
                 was = record.bounds
-                is_old = made and is_reached(tree, record.commit, commit, was.read, was.names)
+                is_old = made and is_reached(tree, record.commit, commit, was.read, was.declaring)
                 bounds = made.bounds_of() if made and is_old else was
                 if made and bounds and bounds.digest == was.digest:
                     yield replace(made, bounds=bounds)

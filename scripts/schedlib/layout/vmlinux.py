@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from elftools.elf.elffile import ELFFile
 
@@ -69,12 +70,9 @@ def running_kernel() -> KnownKernel:
     try:
         config = gzip.decompress(Path("/proc/config.gz").read_bytes()).decode(errors="replace")
     except (OSError, EOFError, zlib.error):
-        for path in (Path(f"/boot/config-{release}"), Path(f"/lib/modules/{release}/config")):
-            try:
-                config = path.read_text(errors="replace")
-                break
-            except OSError:
-                continue
+        for path in (f"/lib/modules/{release}/config", f"/boot/config-{release}"):
+            with suppress(OSError):
+                config = Path(path).read_text(errors="replace")
     return KnownKernel(f"running {release}", platform.machine(), parse_config(config))
 
 
@@ -84,13 +82,12 @@ def kernel_of(path: Path) -> KnownKernel:
     Raises:
         SchedlineError: it cannot be read.
     """
-    machine = platform.machine()
-    embedded = ""
+    machine, embedded = platform.machine(), ""
     try:
         with path.open("rb") as file:
             if file.read(4) == b"\x7fELF":
-                machine = _machine(file.name)
-                embedded = _embedded_config(path)
+                machine = _machine(path, file)
+                embedded = _embedded_config(file)
     except OSError as error:
         raise SchedlineError(f"{path}: {error.strerror}", "check the path, and whether you may read it") from error
     if not embedded:
@@ -99,20 +96,18 @@ def kernel_of(path: Path) -> KnownKernel:
     return KnownKernel(str(path), machine, parse_config(embedded))
 
 
-def _machine(name: str) -> str:
+def _machine(path: Path, file: BinaryIO) -> str:
     try:
-        with Path(name).open("rb") as file:
-            elf = ELFFile(file)
-            machine = str(elf.header["e_machine"])
+        machine = str(ELFFile(file).header["e_machine"])
     except DAMAGE as error:
         raise SchedlineError(
-            f"{name} is a damaged ELF file: {error}", "give a vmlinux, as the build left it"
+            f"{path} is a damaged ELF file: {error}", "give a vmlinux, as the build left it"
         ) from error
     return _MACHINES.get(machine, machine)
 
 
-def _embedded_config(path: Path) -> str:
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+def _embedded_config(file: BinaryIO) -> str:
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         start = data.find(b"IKCFG_ST")
         if start < 0:
             return ""

@@ -12,7 +12,7 @@ from toys import structure
 
 from schedlib.contracts.contract_rules import rules_of
 from schedlib.formats.contract_file import AccessClass, Contract, read_contract
-from schedlib.layout.first_contract import Declaration, DocumentedAccess, first_contract
+from schedlib.layout.first_contract import Declaration, DraftGroup, first_contract
 from schedlib.layout.members import Member, Structure, Type
 
 NAMES = (
@@ -38,8 +38,8 @@ def declared(**places: int) -> Declaration:
 
 DECLARED = declared()
 SAID = (
-    DocumentedAccess(("sent", "gone"), AccessClass.OWNER, "a mail"),
-    DocumentedAccess(("state.pending",), AccessClass.READ_MOSTLY, "another mail"),
+    DraftGroup("access-1", AccessClass.OWNER, ("sent",), "a mail"),
+    DraftGroup("access-2", AccessClass.READ_MOSTLY, ("state.pending",), "another mail"),
 )
 USED: Rows = (
     row("name", 5_000, "store", "rename_it", essential=4_000),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 import toys
 from toys import clause, layout, rules_of, structure, toy
@@ -165,7 +166,9 @@ def test_failures_of_an_expected_change_show_each_clause() -> None:
 
 def made(*columns: JudgedColumn) -> Any:
     """The JSON document, parsed."""
-    return json.loads(json.dumps(layout_document(datetime.now(UTC), {"machine": "x"}, verdict_of(columns), columns)))
+    return json.loads(
+        msgspec.json.encode(layout_document(datetime.now(UTC), {"machine": "x"}, verdict_of(columns), columns))
+    )
 
 
 def test_document_follows_the_schema() -> None:

@@ -382,5 +382,3 @@ def test_steps_of_what_does_not_belong(kernel: Path, cache: Path) -> None:
 def test_text_without_a_diff_is_refused(text: bytes) -> None:
     with pytest.raises(SchedlineError, match="no diff"):
         require_diff(text)
-
-

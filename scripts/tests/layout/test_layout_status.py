@@ -275,5 +275,3 @@ def test_symbols_that_cannot_be_had(tmp_path: Path) -> None:
     for data in (b"", b"\x7fELF", b"\x9f\xeb\x01\x00", b"text\n"):
         (tmp_path / "x").write_bytes(data)
         assert symbols_of(tmp_path / "x") is None
-
-

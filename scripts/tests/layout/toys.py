@@ -20,7 +20,7 @@ from schedlib.contracts.contract_rules import COMPARED, Clause, Rule, Rules, lea
 from schedlib.contracts.struct_source import Source, read_source
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.layout.members import Member, Structure, Type
-from schedlib.layout.pack_units import facts, read_unit
+from schedlib.layout.pack_units import Unit, facts, read_unit
 from schedlib.layout.rule_judge import Layout
 
 GCC, ARM64, S390X = "gcc", "aarch64-linux-gnu-gcc", "s390x-linux-gnu-gcc"
@@ -284,7 +284,7 @@ def types_unit(rules: Rules) -> str:
 
 def read_types(path: Path, rules: Rules, name: str = "toy") -> Layout:
     """The layout in an object of types_unit()."""
-    structures, line, holds = read_unit(path, rules.types(), (), rules.conditions())
+    structures, line, holds = read_unit(path, Unit((), rules.types(), rules.conditions()))
     return Layout(name, line, "", holds, frozenset(), structures)
 
 
