@@ -186,8 +186,7 @@ def start(words: Sequence[str] | None = None) -> int:
     With --bisect, every verdict except PASS and FAIL returns 125, which tells git to skip the commit.
     """
     words = sys.argv[1:] if words is None else words
-    # SystemExit runs the cleanup code, which ends guests and builds.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(Verdict.ERROR.exit_code))
+    signal.signal(signal.SIGTERM, _end)
     unheard = _fill_standard_streams()
     with _patient_streams() as streams:
         code = _guarded(words)
@@ -199,6 +198,12 @@ def start(words: Sequence[str] | None = None) -> int:
             code = Verdict.ERROR.exit_code
     judged = (Verdict.PASS.exit_code, Verdict.FAIL.exit_code)
     return BISECT_SKIP if "--bisect" in words and code not in judged else code
+
+
+def _end(*_: object) -> None:
+    """SystemExit runs the cleanup code, which ends guests and builds. A second signal does not interrupt it."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(Verdict.ERROR.exit_code)
 
 
 def _guarded(words: Sequence[str]) -> int:

@@ -194,6 +194,18 @@ def test_outputs_are_written_through_and_never_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "target").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_second_signal_does_not_interrupt_the_cleanup() -> None:
+    code = """
+import atexit, os, signal
+from schedlib import main
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGTERM))
+main.main = lambda words: os.kill(os.getpid(), signal.SIGTERM)
+raise SystemExit(main.start([]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT / "scripts", capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (2, b"")
+
+
 def test_without_words_it_shows_the_help_and_the_cheapest_door_first(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.start([]) == 2
     said = capsys.readouterr().out
