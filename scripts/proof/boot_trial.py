@@ -9,6 +9,7 @@ a watchdog resets the machine.
 from __future__ import annotations
 
 import argparse
+import lzma
 import os
 import re
 import selectors
@@ -31,18 +32,15 @@ TARGET = TARGETS["qemu-x86_64"]
 CPUS = 2
 ROW = "storm-quick"
 
-MODULES = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk")
-"""What Debian's kernels need to find the disk, in the order of their dependencies."""
-
-WATCHDOG = ("watchdog", "softdog")
-"""The watchdog and, where it is a module, its core."""
+DISK = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk")
+MODULES = (*DISK, "watchdog", "softdog")
+"""What Debian's kernels need to find the disk and to feed a watchdog, in the order of their dependencies. A kernel has
+some of them built in."""
 
 INITRAMFS = """\
 #!/bin/sh
 mount -t devtmpfs dev /dev
-for module in {modules}; do insmod "/$module.ko"; done
-[ -e /watchdog.ko ] && insmod /watchdog.ko
-insmod /softdog.ko
+for module in {modules}; do [ -e "/$module.ko" ] && insmod "/$module.ko"; done
 until mount -t ext4 /dev/vda /root; do :; done
 mount --move /dev /root/dev
 exec switch_root /root /init
@@ -84,25 +82,25 @@ class DebianKernel:
     initramfs: Path
 
 
-def kernel_of(package: Path, place: Path) -> DebianKernel:
-    """Unpack a package, and make an initramfs with the modules for the disk and the watchdog."""
-    root = place / package.stem
-    subprocess.run(["dpkg-deb", "-x", package, root], check=True)
-    image = next((root / "boot").glob("vmlinuz-*"))
-    packed = root / "initramfs"
+def kernel_of(root: Path, place: Path) -> DebianKernel:
+    """Make an initramfs with the modules for the disk and the watchdog. root: where the packages were unpacked."""
+    image = next(root.rglob("vmlinuz*"))
+    modules = next(root.rglob("kernel/drivers")).parents[1]
+    packed = place / f"{modules.name}-initramfs"
     for name in ("bin", "dev", "root"):
         (packed / name).mkdir(parents=True)
     busybox(packed)
-    for name in (*MODULES, *WATCHDOG):
-        for module in root.rglob(f"{name}.ko"):
-            shutil.copy(module, packed)
+    for name in MODULES:
+        for module in modules.rglob(f"{name}.ko*"):
+            content = module.read_bytes()
+            (packed / f"{name}.ko").write_bytes(lzma.decompress(content) if module.suffix == ".xz" else content)
     write_script(packed / "init", INITRAMFS.format(modules=" ".join(MODULES)))
-    archive = root / "initrd"
+    archive = place / f"{modules.name}.cpio"
     names = "\n".join(str(path.relative_to(packed)) for path in packed.rglob("*"))
     with archive.open("wb") as file:
         argv = ["cpio", "--quiet", "-o", "-H", "newc"]
         subprocess.run(argv, cwd=packed, input=names.encode(), stdout=file, check=True)
-    return DebianKernel(image.name.removeprefix("vmlinuz-"), image, archive)
+    return DebianKernel(modules.name, image, archive)
 
 
 def busybox(root: Path) -> None:
@@ -204,17 +202,17 @@ def campaign_of(image: Path, place: Path) -> Path:
     return place / "campaign"
 
 
-def trial(place: Path, bundle: Path, packages: Sequence[Path], *, boots: int, cut: int, hangs: int) -> Path:
+def trial(place: Path, bundle: Path, unpacked: Sequence[Path], *, boots: int, cut: int, hangs: int) -> Path:
     """Make a campaign in a new directory; returns the campaign's own directory.
 
     Args:
-        packages: of the machine's own kernel, the base, the candidate, and perhaps the placebo.
+        unpacked: the machine's own kernel, the base, the candidate, and perhaps the placebo.
         boots: of each kernel.
         cut: the boot of the plan, from 1, in whose runs the power is cut.
         hangs: the boot of the machine, from 1, that never comes back.
     """
     place.mkdir(parents=True)
-    kernels = [kernel_of(package, place) for package in packages]
+    kernels = [kernel_of(root, place) for root in unpacked]
     labels = ("base", "candidate", "placebo")
     named = ",".join(f"{label}={kernel.version}" for label, kernel in zip(labels, kernels[1:], strict=False))
     plan = f"/schedline/schedline gate plan --boots {boots} --kernels {named} --seed 1 --pairs"
@@ -241,11 +239,14 @@ def main() -> None:
     parser.add_argument("boots", type=int, metavar="BOOTS", help="of each kernel")
     parser.add_argument("place", type=Path, metavar="DIR", help="a new directory")
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="as schedline run --pack writes it")
-    about = "of Debian: the machine's own kernel, the base, the candidate, and perhaps the placebo"
-    parser.add_argument("packages", type=Path, nargs="+", metavar="PACKAGE", help=about)
+    about = (
+        "kernels of Debian, linux-binary-* and linux-modules-* unpacked by dpkg-deb -x into a directory for each: the "
+    )
+    about += "machine's own, the base, the candidate, and perhaps the placebo"
+    parser.add_argument("kernels", type=Path, nargs="+", metavar="KERNEL", help=about)
     words = parser.parse_args()
-    packages, boots = [each.absolute() for each in words.packages], words.boots
-    done = trial(words.place.absolute(), words.bundle.absolute(), packages, boots=boots, cut=1 + boots, hangs=5 + boots)
+    kernels, boots = [each.absolute() for each in words.kernels], words.boots
+    done = trial(words.place.absolute(), words.bundle.absolute(), kernels, boots=boots, cut=1 + boots, hangs=5 + boots)
     schedline = str(Path(__file__).parents[1] / "schedline")
     subprocess.run([schedline, "gate", "plan", str(done), "--status"], check=False)
 
