@@ -34,7 +34,7 @@ from schedlib.fleet.campaign import (
     collected_file,
     fleet_suite,
 )
-from schedlib.fleet.fleet_options import FleetCollectOptions
+from schedlib.fleet.fleet_verb import FleetCollectOptions
 from schedlib.fleet.lava_log import Console, LavaLog, disk_from, read_log
 from schedlib.formats import document
 from schedlib.gate.boot_order import GatePlan
@@ -120,13 +120,12 @@ def _collect(directory: Path, planned: Sequence[FleetJobs], machine: str, text: 
         raise SchedlineError(
             f"the log does not name a job of schedline: no kernel was started.{said}", "submit the job again"
         )
-    campaign, _, name = log.key.partition("/")
-    found = [(jobs, job) for jobs in planned for job in jobs.jobs if (jobs.campaign, job.name) == (campaign, name)]
-    if not found:
+    known = {f"{jobs.campaign}/{job.name}": (jobs, job) for jobs in planned for job in jobs.jobs}
+    if log.key not in known:
         raise SchedlineError(
             f"the log is of the job {log.key}, which this campaign does not have", "name its directory"
         )
-    jobs, job = found[0]
+    jobs, job = known[log.key]
     plan = read_plan(directory)
     suite, _ = fleet_suite(plan, jobs.cpus, jobs.emulated)
     if suite.digest() != jobs.digest:
@@ -134,36 +133,29 @@ def _collect(directory: Path, planned: Sequence[FleetJobs], machine: str, text: 
             f"the rows of the suite {plan.suite} have changed since the jobs were written", "use that schedline"
         )
     here = _Job(plan, job, log, suite, queued(suite, plan.runs, plan.seed))
-    record = collected_file(directory, name, machine, log.begun)
-    others = _boot_ids(directory, record)
+    record = collected_file(directory, job.name, machine, log.begun)
+    others = {
+        boot.boot_id: f"{other.job} on {other.machine}"
+        for other in _collected(directory)
+        for boot in other.boots
+        if boot.state != "lost" and collected_file(directory, other.job, other.machine, other.begun) != record
+    }
     boots: list[CollectedBoot] = []
     with tempfile.TemporaryDirectory(dir=directory, prefix=".collect-") as scratch:
         read = [_Boot(here, place, Path(scratch, str(place))) for place in range(len(job.order))]
         for boot in read:
-            known = next((each.machine for each in read if each.label == boot.label and each.machine), {})
-            boots.append(boot.kept(directory / "fleet" / machine, known, others))
+            same = next((each.machine for each in read if each.label == boot.label and each.machine), {})
+            boots.append(boot.kept(directory / "fleet" / machine, same, others))
             others.setdefault(boots[-1].boot_id or str(boot.place), f"boot {boot.place + 1} of this job")
-    document.write(
-        record,
-        CollectedJob(
-            schema="fleet-collected-2",
-            campaign=campaign,
-            job=name,
-            machine=machine,
-            begun=log.begun,
-            boots=tuple(boots),
-        ),
+    found = CollectedJob(
+        schema="fleet-collected-2",
+        campaign=jobs.campaign,
+        job=job.name,
+        machine=machine,
+        begun=log.begun,
+        boots=tuple(boots),
     )
-
-
-def _boot_ids(directory: Path, own: Path) -> dict[str, str]:
-    """The boots that came home in other jobs, and in which."""
-    found: dict[str, str] = {}
-    for other in _collected(directory):
-        if collected_file(directory, other.job, other.machine, other.begun) != own:
-            told = f"{other.job} on {other.machine}"
-            found |= {boot.boot_id: told for boot in other.boots if boot.state != "lost"}
-    return found
+    document.write(record, found)
 
 
 class _Boot:
@@ -191,26 +183,28 @@ class _Boot:
             # It becomes the name of a directory.
             self.machine = found if re.fullmatch(r"[0-9a-f-]{36}", found.get("boot_id", "")) else {}
 
-    def kept(self, place: Path, known: dict[str, str], others: dict[str, str]) -> CollectedBoot:
+    def kept(self, place: Path, same: dict[str, str], others: dict[str, str]) -> CollectedBoot:
         """Write the runs, and tell what became of the boot.
 
         Args:
             place: the directory of the machine.
-            known: the fingerprint of another boot of this kernel in the job, if there is one.
+            same: the fingerprint of another boot of this kernel in the job, if there is one.
             others: boots that are known already, and where from.
         """
         state, why = self._state()
         boot_id = self.machine.get("boot_id", "")
-        console = Verdict.INCONCLUSIVE if state == "lost" or not self.judgement else self.judgement.verdict
         if other := others.get(boot_id) if boot_id else "":
-            state, why, console = "lost", f"its boot {boot_id} is in {other}, too: it counts once", Verdict.INCONCLUSIVE
-        if state == "failed" and not boot_id and known:
+            state, why = "lost", f"its boot {boot_id} is in {other}, too: it counts once"
+        if state == "failed" and not boot_id and same:
             boot_id = f"{self.here.job.name}-{self.place + 1}"
         if state != "lost" and boot_id:
-            self._write({**known, **self.machine, "boot_id": boot_id}, place / self.label / boot_id)
-        if state == "home" and self.judgement and console is not Verdict.PASS:
-            problems = [f"{each.kind}: {each.text}" for each in self.judgement.problems if each.verdict is console]
-            why = problems[0] if problems else console.value
+            self._write({**same, **self.machine, "boot_id": boot_id}, place / self.label / boot_id)
+        console = Verdict.INCONCLUSIVE
+        if state != "lost" and self.judgement:
+            console = self.judgement.verdict
+            if state == "home" and console is not Verdict.PASS:
+                problems = [each for each in self.judgement.problems if each.verdict is console]
+                why = f"{problems[0].kind}: {problems[0].text}" if problems else console.value
         return CollectedBoot(self.place, self.label, state, boot_id, console, printable(why)[:300])
 
     def _state(self) -> tuple[BootState, str]:
@@ -267,30 +261,27 @@ def _collected(directory: Path) -> list[CollectedJob]:
 
 def _tell(directory: Path, planned: Sequence[FleetJobs]) -> Verdict:
     """Print what came home of all jobs so far."""
-    wanted = {
-        (job.name, place): label for jobs in planned for job in jobs.jobs for place, label in enumerate(job.order)
-    }
+    wanted = {(job.name, at): label for jobs in planned for job in jobs.jobs for at, label in enumerate(job.order)}
     home: set[tuple[str, int]] = set()
     counts: Counter[tuple[str, str]] = Counter()
     verdicts = [Verdict.PASS]
     for found in _collected(directory):
         for boot in found.boots:
             counts[boot.kernel, boot.state] += 1
+            how: str = boot.state
             if boot.state == "home":
                 home.add((found.job, boot.place))
                 verdicts.append(boot.console)
+                how = f"console {boot.console.value}"
             elif boot.state == "failed":
                 verdicts.append(Verdict.FAIL)
             if boot.why:
-                how = boot.state if boot.state != "home" else f"console {boot.console.value}"
                 print(f"{found.job} on {found.machine}, boot {boot.place + 1}, {boot.kernel}: {how}: {boot.why}")
     for label in dict.fromkeys(wanted.values()):
-        told = ", ".join(f"{counts[label, state]} {state}" for state in ("home", "failed", "lost"))
-        print(f"{label}: {told}")
+        print(f"{label}: {', '.join(f'{counts[label, state]} {state}' for state in ('home', 'failed', 'lost'))}")
     print(f"{len(home)} of {len(wanted)} boots are home")
-    if len(home) < len(wanted):
+    if missing := list(dict.fromkeys(name for name, _ in sorted(wanted.keys() - home))):
         verdicts.append(Verdict.INCONCLUSIVE)
-        missing = list(dict.fromkeys(name for name, place in sorted(wanted) if (name, place) not in home))
         more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
         print(f"submit again, or collect: {', '.join(missing[:8])}{more}")
     if home:

@@ -63,22 +63,18 @@ _OPENING = re.compile(r"[\[{]|[-?:] ")
 def records(text: str) -> Iterator[LavaRecord]:
     """All records of a log that are whole. The last line of a log that was cut off is none."""
     for line in text.split("\n"):
+        record = line.removeprefix("- ")
         try:
-            found = _loaded(line.removeprefix("- "))
+            # A record with many brackets, which a text may hold, has to be JSON. The loader of YAML makes tables, lists
+            # and texts, and nothing else: S506 does not know it.
+            deep = len(record) > _DEEPEST and len(_OPENING.findall(record)) > _DEEPEST
+            found = json.loads(record) if deep else yaml.load(record, Loader=yaml.CBaseLoader)  # noqa: S506
             if isinstance(found, dict) and isinstance(found.get("dt"), str) and isinstance(found["msg"], str | dict):
                 at = datetime.fromisoformat(found["dt"])
                 at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
                 yield LavaRecord(at, _text(found, "lvl"), found["msg"])
         except (yaml.YAMLError, ValueError, KeyError, RecursionError, OverflowError):
             continue
-
-
-def _loaded(record: str) -> object:
-    """The tables, lists and texts of a record. With many brackets, which a text may hold, it has to be JSON."""
-    if len(record) > _DEEPEST and len(_OPENING.findall(record)) > _DEEPEST:
-        return json.loads(record)
-    # This loader makes tables, lists and texts, and nothing else: S506 does not know it.
-    return yaml.load(record, Loader=yaml.CBaseLoader)  # noqa: S506
 
 
 _START = re.compile(r"start: (\d+) ([a-z0-9-]+) ")
@@ -134,37 +130,35 @@ def disk_from(console: Iterable[str], path: Path, slots: int) -> tuple[str, ...]
     """
     home.empty_disk(path, slots)
     why = ["it was not sent"] * slots
-    heads: dict[int, tuple[int, str]] = {}
-    parts: dict[int, list[str]] = {}
+    begun: dict[int, tuple[int, str, list[str]]] = {}
     for line in console:
         if found := _SENT.search(line):
             slot = int(found[1])
-            heads[slot], parts[slot] = (int(found[2]), found[3]), []
+            begun[slot] = int(found[2]), found[3], []
             if slot < slots and why[slot]:
                 why[slot] = "its transfer was cut off"
-        elif (found := _SENT_LINE.search(line)) and int(found[1]) in parts:
-            parts[int(found[1])].append(found[2])
-        elif (found := _SENT_ALL.search(line)) and int(found[1]) in parts:
+        elif (found := _SENT_LINE.search(line)) and int(found[1]) in begun:
+            begun[int(found[1])][2].append(found[2])
+        elif (found := _SENT_ALL.search(line)) and int(found[1]) in begun:
             slot = int(found[1])
-            size, checksum = heads[slot]
-            lines = parts.pop(slot)
-            if slot >= slots or not why[slot]:
-                continue
-            content = _content(lines, size) if size <= home.LARGEST_ARCHIVE else b""
-            if size > home.LARGEST_ARCHIVE:
-                why[slot] = f"it has {size} bytes, which are too many"
-            elif len(content) != size or hashlib.sha256(content).hexdigest() != checksum:
-                why[slot] = "its transfer was damaged: the checksum differs"
-            else:
-                home.put(path, slot, content)
-                why[slot] = ""
+            size, checksum, lines = begun.pop(slot)
+            if slot < slots and why[slot]:
+                content = _content(lines, size)
+                if size > home.LARGEST_ARCHIVE:
+                    why[slot] = f"it has {size} bytes, which are too many"
+                elif len(content) != size or hashlib.sha256(content).hexdigest() != checksum:
+                    why[slot] = "its transfer was damaged: the checksum differs"
+                else:
+                    home.put(path, slot, content)
+                    why[slot] = ""
     return tuple(why)
 
 
 def _content(parts: list[str], size: int) -> bytes:
-    """The archive; empty if it cannot be unpacked."""
+    """The archive; empty if it is too large or cannot be unpacked."""
     try:
         unpacked = zlib.decompressobj(31)
-        return unpacked.decompress(base64.b64decode("".join(parts), validate=True), size + 1)
+        packed = base64.b64decode("".join(parts), validate=True)
+        return unpacked.decompress(packed, size + 1) if size <= home.LARGEST_ARCHIVE else b""
     except (binascii.Error, zlib.error, ValueError):
         return b""

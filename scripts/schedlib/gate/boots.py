@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import inf, nan
@@ -43,14 +43,10 @@ others in percent of one CPU."""
 
 @dataclass(slots=True)
 class Figure:
-    """One metric over the runs of one boot; runs are added one by one."""
+    """One metric over the runs of one boot."""
 
     values: list[float] = field(default_factory=list)
     samples: int = 0
-
-    def add(self, value: float, samples: int) -> None:
-        self.values.append(value)
-        self.samples += samples
 
     def of(self, method: Method) -> float:
         """The value of the boot: the mean of its runs, or their exceedances in a million samples (NaN of none)."""
@@ -78,15 +74,37 @@ class Boot:
     """
 
     id: str
-    started: float
-    runs: dict[str, int] = field(default_factory=dict)
+    started: float = inf
+    runs: Counter[str] = field(default_factory=Counter)
     figures: dict[Key, Figure] = field(default_factory=dict)
     disturbance: dict[str, dict[str, float]] = field(default_factory=dict)
     ended: float = -inf
     begun: float = inf
 
+    def add(self, run: Run) -> None:
+        """Add a run. The boot of one that only skipped is there without values: what others measured is lacking."""
+        second = run.started.timestamp()
+        self.started, self.ended = min(self.started, second), max(self.ended, second)
+        if "unit" not in run.fingerprint:
+            self.begun = min(self.begun, second - run.uptime_s)
+        if run.status == "SKIP":
+            return
+        self.runs[run.row] += 1
+        if run.noise or run.disturbance:
+            worst = self.disturbance.setdefault(run.row, dict.fromkeys(LIMITS, 0.0))
+            for kind, amount in _disturbance(run).items():
+                worst[kind] = max(worst[kind], amount)
+        for metric in run.metrics:
+            figure = self.figures.setdefault((run.row, metric.name), Figure())
+            figure.values.append(metric.value)
+            figure.samples += metric.n
 
-@dataclass(frozen=True)
+    def values(self, key: Key) -> list[float]:
+        """A metric in each of its runs."""
+        return self.figures[key].values if key in self.figures else []
+
+
+@dataclass
 class Side:
     """All runs of one kernel.
 
@@ -100,13 +118,13 @@ class Side:
     """
 
     name: str
-    boots: tuple[Boot, ...]
-    about: Mapping[Key, About]
-    fingerprint: Mapping[str, frozenset[str]]
-    failed: tuple[str, ...]
-    skipped: Mapping[str, str]
-    absent: Mapping[Key, str]
-    contents: Sequence[tuple[int, str]] = ()
+    boots: tuple[Boot, ...] = ()
+    about: dict[Key, About] = field(default_factory=dict)
+    fingerprint: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    absent: dict[Key, str] = field(default_factory=dict)
+    contents: list[tuple[int, str]] = field(default_factory=list)
 
     @property
     def kernel(self) -> str:
@@ -130,10 +148,71 @@ class Side:
 
 def read_side(runs: Path | Iterable[tuple[str, Run]], name: str) -> Side:
     """Read every run below a directory, or take runs with the names of their files."""
-    reader = _Reader(name)
+    side, boots, programs = Side(name), dict[str, Boot](), dict[str, str]()
+    # For each fingerprint the rows that have it, and whether one of their runs measured something.
+    fingerprints: defaultdict[tuple[tuple[str, str], ...], dict[str, bool]] = defaultdict(dict)
     for path, run in runs_below(runs) if isinstance(runs, Path) else runs:
-        reader.add(path, run)
-    return reader.side()
+        row = run.row
+        if programs.setdefault(row, run.tool) != run.tool:
+            raise Refused(path, Run, f"{row} is {run.tool} here and {programs[row]} in earlier runs", AGAIN)
+        rows = fingerprints[tuple(run.fingerprint.items())]
+        rows[row] = rows.get(row, False) or run.status == "DONE"
+        if run.status == "ERROR" or (run.status == "DONE" and run.trouble):
+            side.failed.append(f"{path}: {run.reason or run.trouble}")
+            continue
+        if not _OLDEST <= run.started <= datetime.now(UTC) + _AHEAD:
+            why = f"it was started {run.started:%FT%TZ}: that clock was not set, and the order of the boots is unknown"
+            raise Refused(path, Run, why, AGAIN)
+        boot = boots.setdefault(run.fingerprint["boot_id"], Boot(run.fingerprint["boot_id"]))
+        boot.add(run)
+        if run.status == "SKIP":
+            side.skipped[row] = run.reason
+            continue
+        if run.tells_itself():
+            side.contents.append((run.content(), path))
+        for metric in run.metrics:
+            about = About(metric.unit, metric.direction, metric.kind)
+            if side.about.setdefault((row, metric.name), about) != about:
+                why = f"{metric.name} has another unit, direction or kind than in earlier runs"
+                raise Refused(path, Run, why, AGAIN)
+        side.absent |= {(row, each.name): each.reason for each in run.absent}
+    # A row has its program's name if no other row runs it, or if it is named after it.
+    counts = Counter(programs.values())
+    tool = {
+        row: program if counts[program] == 1 or row.replace("-", "_") == program.replace("-", "_") else row
+        for row, program in programs.items()
+    }
+
+    def by_tool(keyed: Mapping[Key, _T]) -> dict[Key, _T]:
+        return {(tool[row], metric): value for (row, metric), value in keyed.items()}
+
+    for boot in boots.values():
+        boot.runs = Counter({tool[row]: runs for row, runs in boot.runs.items()})
+        boot.disturbance = {tool[row]: found for row, found in boot.disturbance.items()}
+        boot.figures = by_tool(boot.figures)
+    side.boots = tuple(sorted(boots.values(), key=lambda boot: (boot.started, boot.id)))
+    side.about, side.absent = by_tool(side.about), by_tool(side.absent)
+    side.skipped = {tool[row]: reason for row, reason in side.skipped.items()}
+    side.fingerprint = _entries(fingerprints, tool)
+    return side
+
+
+def _entries(
+    fingerprints: Mapping[tuple[tuple[str, str], ...], Mapping[str, bool]], tool: Mapping[str, str]
+) -> dict[str, frozenset[str]]:
+    """The values of each entry of the fingerprints. That a run lacks an entry that others have is a value, too."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for fingerprint, rows in fingerprints.items():
+        for entry, value in fingerprint:
+            names = [f"{entry} of {tool[row]}" for row in rows] if entry in _OF_A_TOOL else [entry]
+            for name in names if entry != "boot_id" else ():
+                found[name].add(_without_places(value, entry))
+    for row in tool:
+        # Of runs that measured something: without its program a tool has no version.
+        recorded = [{entry for entry, _ in each} for each, rows in fingerprints.items() if rows.get(row)]
+        for entry in set[str]().union(*recorded) - set[str].intersection(*recorded or [set()]):
+            found[f"{entry} of {tool[row]}" if entry in _OF_A_TOOL else entry].add(_UNRECORDED)
+    return {entry: frozenset(values) for entry, values in found.items()}
 
 
 def _disturbance(run: Run) -> dict[str, float]:
@@ -157,101 +236,6 @@ def _cpus(machine: str) -> int:
     listed = _CPU_LIST.search(machine)
     parts = _CPU_RANGE.findall(listed[1]) if listed else []
     return max(1, sum(int(last or first) - int(first) + 1 for first, last in parts))
-
-
-def _tool_name(row: str, program: str, rows: int) -> str:
-    """The tool that a row's figures belong to: its program, if no other row runs it or the row is named after it."""
-    return program if rows == 1 or row.replace("-", "_") == program.replace("-", "_") else row
-
-
-class _Reader:
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.boots: dict[str, Boot] = {}
-        self.about: dict[Key, About] = {}
-        self.fingerprints: dict[tuple[tuple[str, str], ...], dict[str, bool]] = {}
-        self.contents: list[tuple[int, str]] = []
-        self.failed: list[str] = []
-        self.skipped: dict[str, str] = {}
-        self.absent: dict[Key, str] = {}
-        self.tool_of: dict[str, str] = {}
-
-    def add(self, path: str, run: Run) -> None:
-        tool = run.row
-        if self.tool_of.setdefault(tool, run.tool) != run.tool:
-            raise Refused(path, Run, f"{tool} is {run.tool} here and {self.tool_of[tool]} in earlier runs", AGAIN)
-        tools = self.fingerprints.setdefault(tuple(run.fingerprint.items()), {})
-        tools[tool] = tools.get(tool, False) or run.status == "DONE"
-        if run.status == "SKIP":
-            self.skipped[tool] = run.reason
-            self._boot(path, run)
-        elif run.status == "ERROR" or run.trouble:
-            self.failed.append(f"{path}: {run.reason or run.trouble}")
-        else:
-            self._done(path, tool, run)
-
-    def _boot(self, path: str, run: Run) -> Boot:
-        """The boot of a run. One that only skipped is a boot, too: what others measured is lacking there."""
-        if not _OLDEST <= run.started <= datetime.now(UTC) + _AHEAD:
-            why = f"it was started {run.started:%FT%TZ}: that clock was not set, and the order of the boots is unknown"
-            raise Refused(path, Run, why, AGAIN)
-        identity, second = run.fingerprint["boot_id"], run.started.timestamp()
-        boot = self.boots.setdefault(identity, Boot(identity, second))
-        boot.started, boot.ended = min(boot.started, second), max(boot.ended, second)
-        if "unit" not in run.fingerprint:
-            boot.begun = min(boot.begun, second - run.uptime_s)
-        return boot
-
-    def _done(self, path: str, tool: str, run: Run) -> None:
-        if run.tells_itself():
-            self.contents.append((run.content(), path))
-        boot = self._boot(path, run)
-        boot.runs[tool] = boot.runs.get(tool, 0) + 1
-        if run.noise or run.disturbance:
-            found, worst = _disturbance(run), boot.disturbance.setdefault(tool, {})
-            boot.disturbance[tool] = {kind: max(amount, worst.get(kind, 0.0)) for kind, amount in found.items()}
-        for metric in run.metrics:
-            key, about = (tool, metric.name), About(metric.unit, metric.direction, metric.kind)
-            if self.about.setdefault(key, about) != about:
-                why = f"{metric.name} has another unit, direction or kind than in earlier runs"
-                raise Refused(path, Run, why, AGAIN)
-            boot.figures.setdefault(key, Figure()).add(metric.value, metric.n)
-        for each in run.absent:
-            self.absent[tool, each.name] = each.reason
-
-    def side(self) -> Side:
-        """The side that was read. Its tools are programs where that is clear: see _tool_name()."""
-        programs = list(self.tool_of.values())
-        name = {row: _tool_name(row, program, programs.count(program)) for row, program in self.tool_of.items()}
-
-        def renamed(keyed: dict[Key, _T]) -> dict[Key, _T]:
-            return {(name[tool], metric): value for (tool, metric), value in keyed.items()}
-
-        self.about, self.absent = renamed(self.about), renamed(self.absent)
-        self.skipped = {name[tool]: reason for tool, reason in self.skipped.items()}
-        for boot in self.boots.values():
-            boot.runs = {name[tool]: runs for tool, runs in boot.runs.items()}
-            boot.figures = renamed(boot.figures)
-            boot.disturbance = {name[tool]: found for tool, found in boot.disturbance.items()}
-        entries: defaultdict[str, set[str]] = defaultdict(set)
-        for fingerprint, tools in self.fingerprints.items():
-            for entry, value in fingerprint:
-                if entry in _OF_A_TOOL:
-                    for tool in tools:
-                        entries[f"{entry} of {name[tool]}"].add(_without_places(value, entry))
-                elif entry != "boot_id":
-                    entries[entry].add(_without_places(value, entry))
-        for tool in name:
-            # Of runs that measured something: without its program a tool has no version.
-            recorded = [frozenset(dict(found)) for found, tools in self.fingerprints.items() if tools.get(tool)]
-            for entry in frozenset[str]().union(*recorded):
-                if all(entry in names for names in recorded):
-                    continue
-                entries[f"{entry} of {name[tool]}" if entry in _OF_A_TOOL else entry].add(_UNRECORDED)
-        boots = sorted(self.boots.values(), key=lambda boot: (boot.started, boot.id))
-        shared = {entry: frozenset(found) for entry, found in entries.items()}
-        failed = tuple(self.failed)
-        return Side(self.name, tuple(boots), self.about, shared, failed, self.skipped, self.absent, self.contents)
 
 
 def _without_places(value: str, entry: str) -> str:

@@ -7,8 +7,8 @@ boots than the base never passes, whatever its other boots say.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Sequence
+from itertools import accumulate, combinations, pairwise
 from math import comb, isfinite
 from pathlib import Path
 from statistics import median
@@ -55,13 +55,12 @@ def refuse_differences(sides: Sequence[Side], may_differ: Collection[str]) -> No
                 "the difference would look like an effect of the kernel",
                 f'measure both alike; if you compare this on purpose: may_differ = [..., "{plain}"] in the gates file',
             )
-    for place, one in enumerate(sides):
-        for other in sides[place + 1 :]:
-            if both := sorted({boot.id for boot in one.boots} & {boot.id for boot in other.boots}):
-                raise SchedlineError(
-                    f"boot {both[0]} is in {one.name} and in {other.name}; a boot belongs to one kernel and one batch",
-                    "move its runs to where they belong",
-                )
+    for one, other in combinations(sides, 2):
+        if both := sorted({boot.id for boot in one.boots} & {boot.id for boot in other.boots}):
+            raise SchedlineError(
+                f"boot {both[0]} is in {one.name} and in {other.name}; a boot belongs to one kernel and one batch",
+                "move its runs to where they belong",
+            )
 
 
 def refuse_overlaps(sides: Sequence[Side]) -> None:
@@ -76,7 +75,7 @@ def refuse_overlaps(sides: Sequence[Side]) -> None:
             )
 
 
-def _shown(values: frozenset[str] | set[str]) -> str:
+def _shown(values: Iterable[str]) -> str:
     return " / ".join(repr(each) for each in sorted(values)[:3])
 
 
@@ -88,10 +87,8 @@ def _order(base: Side, candidate: Side) -> str:
 
 def order_problem(base: Side, candidate: Side) -> str:
     """Why a drift of the machine could look like a difference of the kernels; empty if it could not."""
-    lead = furthest = 0
-    for kind in _order(base, candidate):
-        lead += 1 if kind == "A" else -1
-        furthest = max(furthest, abs(lead))
+    leads = accumulate(1 if kind == "A" else -1 for kind in _order(base, candidate))
+    furthest = max(map(abs, leads), default=0)
     allowed = _LEAD + abs(len(base.boots) - len(candidate.boots))
     ahead = f"one kernel was booted {furthest} times more than the other at some point"
     return f"{ahead}, so a drift could look like a change" if furthest > allowed else ""
@@ -126,56 +123,39 @@ def unequal_samples(base: Side, candidate: Side, key: Key) -> str:
     A quantile of a few samples is another quantity than one of many: it spreads more, and a high one is lower. A kernel
     that stalls takes fewer samples in the same time, and those that are lacking are the slow ones.
     """
-    found = [
-        (figure.samples, boot.id)
-        for side in (base, candidate)
-        for boot in side.boots
-        if (figure := boot.figures.get(key))
-    ]
-    if not found:
-        return ""
-    (fewest, few), (most, many) = min(found), max(found)
-    halves = [
-        median(figure.samples for boot in side.boots if (figure := boot.figures.get(key))) for side in (base, candidate)
-    ]
-    if base.about[key].kind in ("quantile", "exceedance") and max(halves) > _FEWER_SAMPLES * min(halves):
+    found = [[(boot.figures[key].samples, boot.id) for boot in side.boots] for side in (base, candidate)]
+    middles = [median(samples for samples, _ in side) for side in found]
+    if base.about[key].kind in ("quantile", "exceedance") and max(middles) > _FEWER_SAMPLES * min(middles):
         return (
-            f"the median boot of the base has {halves[0]:g} samples and that of the candidate {halves[1]:g}: what the "
-            "others would have been is unknown"
+            f"the median boot of the base has {middles[0]:g} samples and that of the candidate {middles[1]:g}: what "
+            "the others would have been is unknown"
         )
+    (fewest, few), (most, many) = min(map(min, found)), max(map(max, found))
     if most <= _SAMPLES_FACTOR * fewest:
         return ""
     return f"boot {few} has {fewest} samples and boot {many} has {most}: such values cannot be compared"
 
 
-def disturbed(base: Side, candidate: Side) -> Mapping[str, str]:
-    """The tools whose runs were disturbed more on one side than on the other, each with the reason.
+def disturbed(base: Side, candidate: Side, tool: str) -> str:
+    """Why the runs of a tool were disturbed more on one side than on the other; empty if they were not.
 
     The rule was fixed beforehand. A boot is disturbed if one of its runs is above an entry of LIMITS. The sides differ
     if the shares of disturbed boots differ by more than a fifth, or if the median boot is above the limit on one side
     and its amount is more than twice that of the other side.
     """
-    reasons: dict[str, str] = {}
-    for tool in sorted({tool for side in (base, candidate) for boot in side.boots for tool in boot.disturbance}):
-        for kind, limit in LIMITS.items():
-            amounts = [
-                [boot.disturbance[tool].get(kind, 0.0) for boot in side.boots if tool in boot.disturbance]
-                for side in (base, candidate)
-            ]
-            if all(amounts) and (why := _uneven(kind, limit, amounts, (base.name, candidate.name))):
-                reasons.setdefault(tool, why)
-    return reasons
-
-
-def _uneven(kind: str, limit: float, amounts: Sequence[Sequence[float]], names: tuple[str, str]) -> str:
-    shares = [sum(each > limit for each in side) / len(side) for side in amounts]
-    counts = [f"{sum(each > limit for each in side)} of {len(side)} boots" for side in amounts]
-    if abs(shares[0] - shares[1]) > _MORE_BOOTS:
-        return f"{kind} in {counts[0]} of {names[0]} and {counts[1]} of {names[1]}"
-    middle = [median(side) for side in amounts]
-    if max(middle) > limit and max(middle) > _FACTOR * min(middle):
-        unit = {STEAL: " % of the CPU time", THROTTLED: " times", FOREIGN: " % of a CPU"}[kind]
-        return f"{kind}: {middle[0]:.3g}{unit} in the median boot of {names[0]}, {middle[1]:.3g}{unit} of {names[1]}"
+    found = [[boot.disturbance[tool] for boot in side.boots if tool in boot.disturbance] for side in (base, candidate)]
+    for kind, limit in LIMITS.items() if all(found) else ():
+        amounts = [[each[kind] for each in side] for side in found]
+        counts = [sum(each > limit for each in side) for side in amounts]
+        shares = [count / len(side) for count, side in zip(counts, amounts, strict=True)]
+        told = [f"{count} of {len(side)} boots" for count, side in zip(counts, amounts, strict=True)]
+        if abs(shares[0] - shares[1]) > _MORE_BOOTS:
+            return f"{kind} in {told[0]} of {base.name} and {told[1]} of {candidate.name}"
+        middle = [median(side) for side in amounts]
+        if max(middle) > limit and max(middle) > _FACTOR * min(middle):
+            unit = {STEAL: " % of the CPU time", THROTTLED: " times", FOREIGN: " % of a CPU"}[kind]
+            of_base = f"{middle[0]:.3g}{unit} in the median boot of {base.name}"
+            return f"{kind}: {of_base}, {middle[1]:.3g}{unit} of {candidate.name}"
     return ""
 
 
@@ -190,17 +170,21 @@ def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequenc
     The attempts are those of the campaign, or the boots for which `schedline run` wrote a plan.
     """
     ended = _attempts_of(campaign, directories) if campaign else list(map(_begun_boots, directories, sides))
-    lost = [sum(map(bool, side)) for side in ended]
-    if not any(lost):
+    base, candidate = (list(filter(None, side)) for side in ended)
+    if not base + candidate:
         return "", Verdict.PASS
-    told = "; ".join(_told(name, side) for name, side in zip(("base", "candidate"), ended, strict=True))
-    chance = more_by_chance(len(ended[0]), lost[0], len(ended[1]), lost[1])
+    told = []
+    for side, attempts, lost in zip(sides, ended, (base, candidate), strict=False):
+        first = f" (the first: {lost[0]})" if lost else ""
+        told.append(f"{side.name} lost {len(lost)} of {len(attempts)} attempts{first}")
+    said = "; ".join(told)
+    chance = more_by_chance(len(ended[0]), len(base), len(ended[1]), len(candidate))
     if chance <= _LOSSES_ALPHA:
-        return f"{told}. Kernels that are alike differ so much in {chance:.2g} of campaigns", Verdict.FAIL
-    if lost[1] * len(ended[0]) > lost[0] * len(ended[1]):
+        return f"{said}. Kernels that are alike differ so much in {chance:.2g} of campaigns", Verdict.FAIL
+    if len(candidate) * len(ended[0]) > len(base) * len(ended[1]):
         why = f"that may be chance ({chance:.2g}), or a kernel that crashes: more boots decide"
-        return f"{told}; {why}", Verdict.INCONCLUSIVE
-    return told, Verdict.PASS
+        return f"{said}; {why}", Verdict.INCONCLUSIVE
+    return said, Verdict.PASS
 
 
 def _attempts_of(plan: Path, directories: tuple[Path, Path]) -> list[list[str]]:
@@ -218,19 +202,13 @@ def _attempts_of(plan: Path, directories: tuple[Path, Path]) -> list[list[str]]:
 
 def _begun_boots(directory: Path, side: Side) -> list[str]:
     """The boots that `schedline run` began: for each what it lacks, empty if all its runs are there."""
-    planned = {path.parent.name for path in directory.glob(f"*/{PLAN}")}
-    found = ["" for boot in side.boots if boot.id not in planned]
-    for path in sorted(directory.glob(f"*/{PLAN}")):
+    planned = sorted(directory.glob(f"*/{PLAN}"))
+    found = ["" for boot in side.boots if boot.id not in {path.parent.name for path in planned}]
+    for path in planned:
         order = document.read(path, RunPlan, "do that boot again, or move its directory elsewhere").order
         lacking = sum(not (path.parent / run.file).exists() for run in order)
         found.append(f"{path.parent.name} lacks {lacking} of {len(order)} runs" if lacking else "")
     return found
-
-
-def _told(name: str, attempts: Sequence[str]) -> str:
-    lost = [why for why in attempts if why]
-    why = f" (the first: {lost[0]})" if lost else ""
-    return f"{name} lost {len(lost)} of {len(attempts)} attempts{why}"
 
 
 def more_by_chance(base: int, base_lost: int, candidate: int, candidate_lost: int) -> float:

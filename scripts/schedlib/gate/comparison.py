@@ -36,7 +36,7 @@ from schedlib.gate import comparable, gate_report, judging
 from schedlib.gate.boots import Side, read_side
 from schedlib.gate.fleet_gate import FleetGateDocument, compare_fleet, fleet_text
 from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, GateOptions
-from schedlib.gate.judging import range_of, values_of
+from schedlib.gate.judging import values_of
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.gate.statistics import bad_share, mean_interval, mean_shift, shift, shift_interval
 from schedlib.progress import printable
@@ -100,10 +100,10 @@ def compare(options: GateOptions) -> GateDocument:
 def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -> GateDocument:
     """Compare. read: the directories of files of other tools."""
     started = datetime.now(UTC)
-    named = zip(("base", "candidate", "placebo"), (options.base, options.candidate, options.placebo), strict=True)
-    sides = [read_side(read[directory].runs if read else directory, name) for name, directory in named if directory]
+    named = zip(_NAMES, (options.base, options.candidate, options.placebo), strict=True)
+    directories = {name: directory for name, directory in named if directory}
+    sides = [read_side(read[place].runs if read else place, name) for name, place in directories.items()]
     base, candidate = sides[:2]
-    placebo = sides[2] if options.placebo else None
     comparable.refuse_differences(sides, gate.may_differ)
     if gate.interleaved:
         comparable.refuse_overlaps(sides)
@@ -130,26 +130,33 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     elif not read and not campaign and (fewer := comparable.fewer_boots(base, candidate)):
         rows = [_inconclusive(row, fewer) if row.verdict is Verdict.PASS else row for row in rows]
         notes.append(fewer)
-    notes += _of_the_boots(gate, rows, [base, candidate])
-    judged = zip(gate.rules, rows, strict=True) if placebo else ()
-    middles = [(rule, row.base) for rule, row in judged if row.base and rule.method is not Method.EQUAL]
-    shares = [_share(gate, rule, middle, sides) for rule, middle in middles]
+    notes += dict.fromkeys(_of_the_boots(gate, rows, (base, candidate)))
+    shares = [
+        _share(gate, rule, row.base, sides)
+        for rule, row in zip(gate.rules, rows, strict=True)
+        if len(sides) > 2 and row.base and rule.method is not Method.EQUAL
+    ]
     notes += dict.fromkeys(note for each in read.values() for note in each.notes)
-    if one_boot := [f"{side.name} {len(side.boots)}" for side in sides if _of_one_boot(side)]:
+    # The boots of what is imported with --unit run are runs of one boot.
+    one_boot = "run" in base.fingerprint.get("unit", ())
+    if one_boot:
+        counts = ", ".join(f"{side.name} {len(side.boots)}" for side in sides)
         notes.append(
-            f"WARNING: these are runs of one boot of each kernel, counted as boots: {', '.join(one_boot)}. What "
-            "differs from boot to boot is not in them, and it can be larger than the change. Boot both kernels several "
-            "times to see it"
+            f"WARNING: these are runs of one boot of each kernel, counted as boots: {counts}. What differs from boot "
+            "to boot is not in them, and it can be larger than the change. Boot both kernels several times to see it"
         )
-    if lacking := ", ".join(sorted({entry for side in sides for entry in _not_recorded(side)})):
-        if options.trust:
-            notes.append(f"trusted: {lacking} not recorded")
-        else:
-            reason = f"not recorded: {lacking}. So nobody can see whether both sides differ in more than the kernel"
-            rows = [_inconclusive(row, reason) for row in rows]
-            notes.append(f"{reason}. If you know that they do not, add --trust; the result will say so")
-    unsure = [Verdict.INCONCLUSIVE] if lacking and not options.trust else []
-    verdict = worst([*(row.verdict for row in rows), *([Verdict.ERROR] if failed else []), *unsure, of_losses])
+    verdicts = [*([Verdict.ERROR] if failed else []), of_losses]
+    untold = {NOT_RECORDED} if one_boot else {NOT_RECORDED, BY_FILE_TIME}
+    entries = {entry for side in sides for entry, values in side.fingerprint.items() if untold & values}
+    lacking = ", ".join(sorted(entries))
+    if lacking and options.trust:
+        notes.append(f"trusted: {lacking} not recorded")
+    elif lacking:
+        reason = f"not recorded: {lacking}. So nobody can see whether both sides differ in more than the kernel"
+        rows = [_inconclusive(row, reason) for row in rows]
+        notes.append(f"{reason}. If you know that they do not, add --trust; the result will say so")
+        verdicts.append(Verdict.INCONCLUSIVE)
+    verdict = worst([*(row.verdict for row in rows), *verdicts])
     look = next((row.boots[0] for row in rows if row.p is not None), None)
     passed_at = look if verdict is Verdict.PASS else None
     return GateDocument(
@@ -166,16 +173,12 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
         gates=msgspec.convert(gate, GatesUsed, from_attributes=True),
         look=look,
         bad_boots=bad_share(passed_at, max(len(row.far) for row in rows)) if passed_at else None,
-        sides=tuple(_sides(options, sides)),
+        sides=tuple(map(_side, sides, directories, map(str, directories.values()))),
         metrics=tuple(_with_boots(row, sides) for row in rows),
         shown=tuple(_unjudged(rows, sides[:2], look)),
         shares=tuple(shares),
         notes=tuple(notes),
     )
-
-
-def _of_one_boot(side: Side) -> bool:
-    return "run" in side.fingerprint.get("unit", ())
 
 
 def _inconclusive(row: GateMetric, reason: str) -> GateMetric:
@@ -185,25 +188,18 @@ def _inconclusive(row: GateMetric, reason: str) -> GateMetric:
     return replace(row, verdict=Verdict.INCONCLUSIVE, reason=f"{row.reason}; {reason}" if row.reason else reason)
 
 
-def _not_recorded(side: Side) -> list[str]:
-    untold = {NOT_RECORDED} if _of_one_boot(side) else {NOT_RECORDED, BY_FILE_TIME}
-    return [entry for entry, values in side.fingerprint.items() if untold & values]
-
-
-def _of_the_boots(gate: Gate, rows: list[GateMetric], sides: list[Side]) -> list[str]:
+def _of_the_boots(gate: Gate, rows: Sequence[GateMetric], sides: tuple[Side, Side]) -> Iterator[str]:
     """Notes about boots that are not judged, and about the order of those that are."""
-    out: list[str] = []
     for row in rows:
         if row.base is None or row.method is Method.EQUAL:
             continue
         chosen = [side.with_tool(row.tool) for side in sides]
         for side, judged in zip(chosen, row.boots, strict=True):
             if len(side.boots) > judged:
-                out.append(f"{row.tool}: {len(side.boots) - judged} later boots of the {side.name} are not judged")
+                yield f"{row.tool}: {len(side.boots) - judged} later boots of the {side.name} are not judged"
         first = (side.first(row.boots[0]) for side in chosen)
         if gate.interleaved and (weak := comparable.order_weakness(*first)):
-            out.append(weak)
-    return list(dict.fromkeys(out))
+            yield weak
 
 
 def _share(gate: Gate, rule: GateRule, middle: float, sides: Sequence[Side]) -> GateShare:
@@ -212,7 +208,6 @@ def _share(gate: Gate, rule: GateRule, middle: float, sides: Sequence[Side]) -> 
     Args:
         middle: of the base.
     """
-    share = GateShare(tool=rule.tool, name=rule.name, reason="", change=None, attributable=None, low=None, high=None)
     if rule.key not in sides[2].about:
         raise SchedlineError(f"the placebo has no {' '.join(rule.key)}", "run the same suite with all three kernels")
     chosen = [side.with_tool(rule.tool) for side in sides]
@@ -223,19 +218,16 @@ def _share(gate: Gate, rule: GateRule, middle: float, sides: Sequence[Side]) -> 
         reason = f"one of the three kernels has {boots} boots, not {gate.looks[0]}"
     if any(rule.key not in boot.figures for side in chosen for boot in side.boots):
         reason = "a boot lacks it"
-    if reason:
-        return replace(share, reason=reason)
-    values, padded, moved = values_of(rule, base, placebo, candidate)
-    scale = (1.0 if rule.absolute else 100 / abs(middle)) * (-1.0 if rule.direction == "higher" else 1.0)
-    by_rank = rule.method is Method.RANK
-    estimate, interval = (shift, shift_interval) if by_rank else (mean_shift, mean_interval)
-    ends = sorted(float(end) * scale for end in interval(padded, moved))
-    return replace(
-        share,
-        change=finite(float(estimate(values, padded)) * scale),
-        attributable=finite(float(estimate(padded, moved)) * scale),
-        low=finite(ends[0]),
-        high=finite(ends[1]),
+    change = attributable = low = high = None
+    if not reason:
+        values, padded, moved = values_of(rule, base, placebo, candidate)
+        scale = rule.sign * (1.0 if rule.absolute else 100 / abs(middle))
+        by_rank = rule.method is Method.RANK
+        estimate, interval = (shift, shift_interval) if by_rank else (mean_shift, mean_interval)
+        change, attributable = (finite(float(estimate(*two)) * scale) for two in ((values, padded), (padded, moved)))
+        low, high = map(finite, sorted(float(end) * scale for end in interval(padded, moved)))
+    return GateShare(
+        tool=rule.tool, name=rule.name, reason=reason, change=change, attributable=attributable, low=low, high=high
     )
 
 
@@ -243,31 +235,27 @@ def _joined(values: frozenset[str]) -> str:
     return " / ".join(sorted(values))
 
 
-def _sides(options: GateOptions, sides: Sequence[Side]) -> Iterator[GateSide]:
-    directories = options.base, options.candidate, options.placebo
-    for name, side, directory in zip(_NAMES, sides, directories, strict=False):
-        yield GateSide(
-            name=name,
-            directory=str(directory),
-            kernel=side.kernel,
-            build_id=_joined(side.fingerprint.get("build_id", frozenset())),
-            boots=tuple(boot.id for boot in side.boots),
-            runs=sum(sum(boot.runs.values()) for boot in side.boots),
-            fingerprint={entry: _joined(values) for entry, values in side.fingerprint.items()},
-            failed=len(side.failed),
-            failures=side.failed[:_MOST_FAILURES],
-            skipped=dict(side.skipped),
-            absent=tuple(MissingMetric(tool, metric, why) for (tool, metric), why in side.absent.items()),
-        )
+def _side(side: Side, name: GateKernel, directory: str) -> GateSide:
+    return GateSide(
+        name=name,
+        directory=directory,
+        kernel=side.kernel,
+        build_id=_joined(side.fingerprint.get("build_id", frozenset())),
+        boots=tuple(boot.id for boot in side.boots),
+        runs=sum(sum(boot.runs.values()) for boot in side.boots),
+        fingerprint={entry: _joined(values) for entry, values in side.fingerprint.items()},
+        failed=len(side.failed),
+        failures=tuple(side.failed[:_MOST_FAILURES]),
+        skipped=dict(side.skipped),
+        absent=tuple(MissingMetric(tool, metric, why) for (tool, metric), why in side.absent.items()),
+    )
 
 
 def _with_boots(row: GateMetric, sides: Sequence[Side]) -> GateMetric:
     """A row with the boots that were judged, and those of a placebo; without boots if there is no change."""
-    placebo: tuple[float, ...] = ()
     if row.method is Method.EQUAL:
-        if any(row.key in boot.figures for side in sides[2:] for boot in side.boots):
-            placebo = tuple(sorted(set(range_of(sides[2], row.key))))
-        return replace(row, placebo=placebo)
+        found = {value for side in sides[2:] for boot in side.boots for value in boot.values(row.key)}
+        return replace(row, placebo=tuple(dict.fromkeys((min(found), max(found)))) if found else ())
     if row.base is None:
         return row
     values = [
@@ -276,9 +264,9 @@ def _with_boots(row: GateMetric, sides: Sequence[Side]) -> GateMetric:
         for boot in side.with_tool(row.tool).boots[:judged]
         if (figure := boot.figures.get(row.key))
     ]
-    if here := [value.value for value in values if value.kernel == "placebo"]:
-        placebo = ((median if row.method is Method.RANK else mean)(here),)
-    return replace(row, placebo=placebo, values=tuple(sorted(values, key=lambda value: (value.started, value.kernel))))
+    placebo = [value.value for value in values if value.kernel == "placebo"]
+    middle = ((median if row.method is Method.RANK else mean)(placebo),) if placebo else ()
+    return replace(row, placebo=middle, values=tuple(sorted(values, key=lambda value: (value.started, value.kernel))))
 
 
 def _unjudged(rows: Sequence[GateMetric], sides: Sequence[Side], look: int | None) -> Iterator[UnjudgedMetric]:
@@ -288,12 +276,15 @@ def _unjudged(rows: Sequence[GateMetric], sides: Sequence[Side], look: int | Non
         abouts = {side.about[key] for side in sides if key in side.about}
         about = min(abouts)
         rate = about.kind == "exceedance"
-        method = Method.RATE if rate else Method.RANK
-        figures = [
-            [boot.figures[key].of(method) for boot in side.with_tool(key[0]).boots[:look] if key in boot.figures]
+        values = [
+            [
+                value
+                for boot in side.with_tool(key[0]).boots[:look]
+                if key in boot.figures
+                if isfinite(value := boot.figures[key].of(Method.RATE if rate else Method.RANK))
+            ]
             for side in sides
         ]
-        values = [[value for value in each if isfinite(value)] for each in figures]
         base, candidate = (median(each) if each else None for each in values)
         change = None
         if len(abouts) == 1 and base is not None and candidate is not None and base > 0:

@@ -8,8 +8,8 @@ Bonferroni's inequality the parts add up, whatever the looks have in common.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
 from functools import partial
 
 import numpy as np
@@ -63,6 +63,11 @@ class LookEvidence:
     doubtful: Flags
     far: Values
     far_base: Values
+
+
+def together(found: Iterable[LookEvidence]) -> LookEvidence:
+    """What is said of several metrics."""
+    return LookEvidence(*map(np.array, zip(*map(astuple, found), strict=True)))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from schedlib.formats.gate_document import Method, finite
 from schedlib.formats.strict import Count, Number, Strict, Word
 from schedlib.gate import statistics
 from schedlib.gate.comparable import more_by_chance
-from schedlib.gate.decision import DOUBT, LookEvidence, decide, far_boots
+from schedlib.gate.decision import DOUBT, LookEvidence, decide, far_boots, together
 from schedlib.gate.fleet_machines import FleetMachine, LeftOut
 from schedlib.gate.judging import limits_of, scaled, told
 from schedlib.gate.rules import Gate, GateRule
@@ -104,9 +104,7 @@ class MachinesAtLook:
 
 def limit(rule: GateRule, amount: float) -> float:
     """The budget or detect on the scale of scaled()."""
-    if rule.absolute:
-        return amount
-    return -log1p(-amount / 100) if rule.direction == "higher" else log1p(amount / 100)
+    return amount if rule.absolute else rule.sign * log1p(rule.sign * amount / 100)
 
 
 def machines_at(rule: GateRule, machines: Sequence[FleetMachine], look: int) -> MachinesAtLook:
@@ -146,26 +144,26 @@ def machines_at(rule: GateRule, machines: Sequence[FleetMachine], look: int) -> 
 def groups_at(gate: Gate, samples: Samples, look: int, left_out: Sequence[LeftOut]) -> list[tuple[FleetGroup, ...]]:
     """Judge all metrics at one look: for each the groups, all machines first, then each model."""
     found = [list(_groups(rule, machines, look, said_of(rule, left_out))) for rule, machines in samples.items()]
-    evidence = [astuple(each) for metric in found for _, each in metric]
+    evidence = [each for metric in found for _, each in metric]
     if not evidence:
         return [() for _ in samples]
-    whole = LookEvidence(*map(np.array, zip(*evidence, strict=True)))
+    whole = together(evidence)
     family = max(gate.family * max(map(len, found)), len(evidence))
     results = zip(*astuple(decide(whole, gate.alpha, gate.looks, family, look)), whole.doubtful, strict=True)
     out = []
     for rule, metric in zip(samples, found, strict=True):
-        rows = []
+        budget, rows = f"the budget of {rule.budget:g}{percent(rule)}", []
         for group, _ in metric:
             failed, passed, p, doubtful = next(results)
             verdict, reason = Verdict.INCONCLUSIVE, group.reason
             if failed:
-                verdict, reason = Verdict.FAIL, f"worse than the budget of {rule.budget:g}{percent(rule)}"
+                verdict, reason = Verdict.FAIL, f"worse than {budget}"
             elif passed and not reason:
                 verdict = Verdict.PASS
-            elif not reason and doubtful:
-                reason = f"it looks worse by more than the budget of {rule.budget:g}{percent(rule)}: {_MORE}"
-            elif not reason:
-                reason = f"a change of {rule.detect:g}{percent(rule)} is not excluded: {_MORE}"
+            elif doubtful:
+                reason = reason or f"it looks worse by more than {budget}: {_MORE}"
+            else:
+                reason = reason or f"a change of {rule.detect:g}{percent(rule)} is not excluded: {_MORE}"
             rows.append(replace(group, verdict=verdict, reason=reason, p=float(p) if group.machines else None))
         out.append(tuple(rows))
     return out

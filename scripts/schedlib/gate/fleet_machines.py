@@ -95,9 +95,14 @@ class FleetMachine:
         """The machine, left out of one metric or of all."""
         return LeftOut(machine=self.name, model=self.model, tool=key[0], metric=key[1], lacks=lacks, reason=reason)
 
-    def without(self, reason: str, lacks: Lacks = "") -> FleetMachine:
+    def without(self, reason: str) -> FleetMachine:
         """The machine, left out as a whole."""
-        return replace(self, marks=(), metrics={}, rows={}, left_out=(self.out(reason, lacks=lacks),))
+        return replace(self, marks=(), metrics={}, rows={}, left_out=(self.out(reason),))
+
+    def without_side(self, why: Mapping[Lacks, str]) -> FleetMachine:
+        """The machine, left out because of one kernel or of both."""
+        (lacks, reason), *both = why.items()
+        return replace(self, left_out=(self.out(reason, lacks="" if both else lacks),))
 
 
 def read_fleet(directory: Path, gates: str) -> list[FleetMachine]:
@@ -129,17 +134,16 @@ def _read_machine(gates: str, place: Path) -> FleetMachine:
     lacking: dict[Lacks, str] = {}
     for name in _NAMES:
         try:
-            if (place / name).is_dir():
-                sides.append(read_side(place / name, name))
-            else:
-                lacking[name] = f"it has no runs of {name}"
+            if not (place / name).is_dir():
+                raise SchedlineError(f"it has no runs of {name}", "boot that kernel")
+            sides.append(read_side(place / name, name))
         except SchedlineError as error:
             lacking[name] = error.observed
     models = sides[0].fingerprint.get("machine", frozenset()) if sides else frozenset()
     if len(models) == 1:
         machine = replace(machine, model=min(models))
     if lacking:
-        return _without_side(machine, lacking)
+        return machine.without_side(lacking)
     if not machine.model or NOT_RECORDED in machine.model:
         return replace(machine, model="").without("its runs do not tell the machine")
     try:
@@ -149,22 +153,11 @@ def _read_machine(gates: str, place: Path) -> FleetMachine:
         refuse_copies(side.contents for side in sides)
     except SchedlineError as error:
         return machine.without(error.observed)
-    failed: dict[Lacks, str] = {
-        name: why for name, side in zip(_NAMES, sides, strict=True) if (why := no_results(side))
-    }
-    if failed:
-        return _without_side(machine, failed)
-    machine = replace(
-        machine,
-        kernels=(sides[0].kernel, sides[1].kernel),
-        marks=tuple(mark for side in sides for mark in (*(boot.id for boot in side.boots), *dict(side.contents))),
-    )
-    return _with_metrics(machine, gate, *sides)
-
-
-def _without_side(machine: FleetMachine, why: Mapping[Lacks, str]) -> FleetMachine:
-    """The machine, left out because of one kernel or of both."""
-    return machine.without(next(iter(why.values())), next(iter(why)) if len(why) == 1 else "")
+    lacking = {name: why for name, side in zip(_NAMES, sides, strict=True) if (why := no_results(side))}
+    if lacking:
+        return machine.without_side(lacking)
+    marks = tuple(mark for side in sides for mark in (*(boot.id for boot in side.boots), *dict(side.contents)))
+    return _with_metrics(replace(machine, kernels=(sides[0].kernel, sides[1].kernel), marks=marks), gate, *sides)
 
 
 def _with_metrics(machine: FleetMachine, gate: Gate, base: Side, candidate: Side) -> FleetMachine:
@@ -213,11 +206,13 @@ def _exclude_copies(machines: Iterator[FleetMachine]) -> list[FleetMachine]:
     counts = Counter((machine.model, machine.kernels) for machine in found if machine.there)
     # Of each model the pair that most machines have: the last one here.
     usual = {model: kernels for (model, kernels), _ in reversed(counts.most_common())}
-    return [_of_the_usual(machine, usual) if machine.there else machine for machine in found]
-
-
-def _of_the_usual(machine: FleetMachine, kernels: Mapping[str, tuple[str, str]]) -> FleetMachine:
-    for name, here, usual in zip(_NAMES, machine.kernels, kernels[machine.model], strict=True):
-        if here != usual:
-            return machine.without(f"its {name} is {here}, and that of most machines of its model is {usual}")
-    return machine
+    for place, machine in enumerate(found):
+        of_most = usual[machine.model] if machine.there else machine.kernels
+        pairs = zip(_NAMES, machine.kernels, of_most, strict=True)
+        for name, here, most in pairs:
+            if here != most:
+                found[place] = machine.without(
+                    f"its {name} is {here}, and that of most machines of its model is {most}"
+                )
+                break
+    return found

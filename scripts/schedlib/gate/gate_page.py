@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -16,10 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, Formatter, MaxNLocator, StrMethodFormatter
 
-from schedlib.formats.gate_document import BootValue, GateDocument, GateMetric, GateSide, Method
+from schedlib.formats.gate_document import BootValue, GateDocument, GateMetric, Method
 from schedlib.formats.html_page import rendered
 from schedlib.gate import gate_report
-from schedlib.gate.gate_report import cells_of, interval_of, number, per, two_estimates, words_of, worse_by
+from schedlib.gate.gate_report import cells_of, ends_of, interval_of, limits_of, number, per, two_estimates, words_of
 from schedlib.progress import printable
 
 _SIZE = (5.0, 3.4)
@@ -62,16 +62,21 @@ def page(document: GateDocument) -> str:
     """The page. The same document always gives the same page."""
     entries = sorted({name for side in document.sides for name in side.fingerprint})
     values = {name: [side.fingerprint.get(name, "") for side in document.sides] for name in entries}
+    skips: dict[tuple[str, str], list[str]] = {}
+    for side in document.sides:
+        absent = [(f"{each.tool} {each.name}", each.reason) for each in side.absent]
+        for what in (*side.skipped.items(), *absent):
+            skips.setdefault(what, []).append(side.name)
     return rendered(
         Path(__file__).with_name("page.html.jinja"),
         found=document,
         report=gate_report,
         started=document.started.isoformat(" ", "seconds"),
         metrics=[_metric(document, row) for row in document.metrics],
-        changes={(row.tool, row.name): row for row in document.metrics},
+        changes={row.key: row for row in document.metrics},
         differing={name: found for name, found in values.items() if len(set(found)) > 1},
         common={name: found[0] for name, found in values.items() if len(set(found)) == 1},
-        skips=_skips(document.sides),
+        skips=[(what, reason, ", ".join(sides)) for (what, reason), sides in sorted(skips.items())],
         text_lines=gate_report.text(document).splitlines(),
     )
 
@@ -92,19 +97,9 @@ def _metric(document: GateDocument, row: GateMetric) -> dict[str, object]:
         "rule": "equal in every run" if row.method is Method.EQUAL else f"method {row.method.value}; {worse}",
         "told": [each for each in (said, two_estimates(row)) if each],
         "unit": unit,
-        "drawn": _drawings(row, unit),
+        "interval": None if row.change is None else interval(row, row.change),
+        "boots": by_boot(f"{row.tool} {row.name}", unit, row.values) if row.values else None,
     }
-
-
-def _skips(sides: Sequence[GateSide]) -> list[tuple[str, str, str]]:
-    """What was not measured: its name, why, and in which sides."""
-    where: dict[tuple[str, str], list[str]] = {}
-    for side in sides:
-        for tool, reason in side.skipped.items():
-            where.setdefault((tool, reason), []).append(side.name)
-        for each in side.absent:
-            where.setdefault((f"{each.tool} {each.name}", each.reason), []).append(side.name)
-    return [(what, reason, ", ".join(names)) for (what, reason), names in sorted(where.items())]
 
 
 # ---- the pictures ----
@@ -112,22 +107,14 @@ def _skips(sides: Sequence[GateSide]) -> list[tuple[str, str, str]]:
 _our_style = style.context(["default", _SETTINGS])  # ignores any matplotlibrc
 
 
-def _drawings(row: GateMetric, unit: str) -> dict[str, Drawing]:
-    """The interval of the change, the share of boots up to a value, and the values boot by boot."""
-    found, about = {}, f"{row.tool} {row.name}"
-    if effect := worse_by(row):
-        found["interval"] = interval(f"{about}: the change against budget and detect", row, effect)
-    if row.values:
-        found["boots"] = by_boot(f"{about}: boot by boot", unit, row.values)
-    return found
-
-
 @_our_style
-def interval(title: str, metric: GateMetric, effect: tuple[float, float, float]) -> Drawing:
+def interval(metric: GateMetric, change: float) -> Drawing:
     """The interval of a change against budget and detect: from better by `detect` to worse by twice `detect`."""
     figure, axes = _figure(_FLAT)
-    (low, estimate, high), colour = effect, COLOURS["candidate"]
-    left, right = -metric.detect, 2 * metric.detect
+    low, high = ends_of(metric)
+    if metric.direction == "higher":
+        low, change, high = -high, -change, -low
+    left, right, colour = -metric.detect, 2 * metric.detect, COLOURS["candidate"]
     limits: dict[str, tuple[float, Any]] = {
         "no change": (0.0, "solid"),
         "budget": (metric.budget, (0, (1, 1.5))),
@@ -140,59 +127,44 @@ def interval(title: str, metric: GateMetric, effect: tuple[float, float, float])
     for end, value in zip((low, high), ends, strict=True):
         beyond = "<" if end < left else ">" if end > right else "|"
         axes.plot([value], [0], color=colour, marker=beyond, markersize=10, markeredgewidth=2, clip_on=False)
-    if left <= estimate <= right:
-        axes.plot([estimate], [0], color=colour, marker=_MARKERS["candidate"], markersize=8)
+    if left <= change <= right:
+        axes.plot([change], [0], color=colour, marker=_MARKERS["candidate"], markersize=8)
     axes.set(xlim=(left, right), ylim=(-1, 1))
     axes.yaxis.set_visible(False)
     axes.spines["left"].set_visible(False)
     axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     axes.set_xlabel(printable(f"worse by,{per(metric)}; below 0: better")[:48], parse_math=False)
-    said = f"budget {metric.budget:g}{per(metric)}, detect {metric.detect:g}{per(metric)}"
-    return _drawn(figure, f"{title}: {words_of(metric)}; 95 % interval of the change {interval_of(metric)}; {said}")
+    title = f"{metric.tool} {metric.name}: the change against budget and detect"
+    said = f"{words_of(metric)}; 95 % interval of the change {interval_of(metric)}; {limits_of(metric)}"
+    return _drawn(figure, f"{title}: {said}")
 
 
 @_our_style
 def by_boot(title: str, unit: str, points: Sequence[BootValue]) -> Drawing:
     """The values in the order of the boots."""
     figure, axes = _figure(_SIZE)
-    for kernel, mine in _by_kernel(points).items():
-        look = {"color": COLOURS[kernel], "linestyle": _LINES[kernel], "marker": _MARKERS[kernel]}
-        axes.plot(*zip(*mine, strict=True), label=kernel, linewidth=0.8, markersize=6, **look)
-    _values_on(axes, "y", points, unit)
+    told = []
+    for kernel, colour in COLOURS.items():
+        if mine := [(at, each.value) for at, each in enumerate(points, 1) if each.kernel == kernel]:
+            places, values = zip(*mine, strict=True)
+            look = {"color": colour, "linestyle": _LINES[kernel], "marker": _MARKERS[kernel]}
+            axes.plot(places, values, label=kernel, linewidth=0.8, markersize=6, **look)
+            boots = f"{len(values)} boot{'s' * (len(values) > 1)}"
+            told.append(f"{kernel}: {boots}, from {number(min(values))} to {number(max(values))} {unit}")
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    largest = max(abs(point.value) for point in points)
+    plain: Formatter = StrMethodFormatter("{x:,.6g}")
+    axes.yaxis.set_major_formatter(plain if largest == 0 or 0.01 <= largest < 1e6 else EngFormatter())
+    # The unit comes from a run file, so it is not parsed as mathematics.
+    axes.yaxis.set_label_text(printable(unit)[:32], parse_math=False)
     axes.set_xlabel("boot, in the order of time")
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    return _drawn(figure, f"{title}: {_described(points, unit)}")
-
-
-def _by_kernel(points: Sequence[BootValue]) -> Mapping[str, list[tuple[int, float]]]:
-    """The places and the values of each kernel's boots."""
-    numbered = list(enumerate(points, 1))
-    found = {kernel: [(at, each.value) for at, each in numbered if each.kernel == kernel] for kernel in COLOURS}
-    return {kernel: mine for kernel, mine in found.items() if mine}
+    return _drawn(figure, f"{title}: boot by boot: {'; '.join(told)}")
 
 
 def _figure(size: tuple[float, float]) -> tuple[Figure, Axes]:
     figure = Figure(size, layout="constrained")
     return figure, figure.add_subplot()
-
-
-def _values_on(axes: Axes, which: str, points: Sequence[BootValue], unit: str) -> None:
-    """Set ticks at round numbers, and the unit. The unit comes from a run file, so it is not parsed as mathematics."""
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    largest = max(abs(point.value) for point in points)
-    plain: Formatter = StrMethodFormatter("{x:,.6g}")
-    axis.set_major_formatter(plain if largest == 0 or 0.01 <= largest < 1e6 else EngFormatter())
-    axis.set_label_text(printable(unit)[:32], parse_math=False)
-
-
-def _described(points: Sequence[BootValue], unit: str) -> str:
-    parts = []
-    for kernel, mine in _by_kernel(points).items():
-        values = [value for _, value in mine]
-        boots = f"{len(values)} boot{'s' * (len(values) > 1)}"
-        parts.append(f"{kernel}: {boots}, from {number(min(values))} to {number(max(values))} {unit}")
-    return "; ".join(parts)
 
 
 def _drawn(figure: Figure, about: str) -> Drawing:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -22,6 +23,8 @@ from schedlib.formats.gate_document import (
 from schedlib.gate.rules import EXCESS
 from schedlib.progress import printable
 from schedlib.verdict import Verdict
+
+_Row = TypeVar("_Row", GateMetric, GateShare)
 
 _MOST_SHOWN = 12
 """How many metrics that are not judged are listed in the text."""
@@ -61,65 +64,44 @@ def p_of(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}" if value >= 1e-4 else "<.0001"
 
 
-def interval_of(row: GateMetric | GateShare) -> str:
-    """The interval of the change. A missing end has no bound."""
-    if (row.attributable if isinstance(row, GateShare) else row.change) is None:
-        return "-"
-    low, high = _ends(row)
-    return f"{signed(low)} .. {signed(high)}"
-
-
-def _ends(row: GateMetric | GateShare) -> tuple[float, float]:
-    """The ends of the interval, infinite without a bound."""
+def ends_of(row: GateMetric | GateShare) -> tuple[float, float]:
+    """The ends of the interval. A missing one has no bound."""
     return -inf if row.low is None else row.low, inf if row.high is None else row.high
+
+
+def interval_of(row: GateMetric | GateShare) -> str:
+    """The interval of the change, if there is one."""
+    low, high = map(signed, ends_of(row))
+    return "-" if (row.attributable if isinstance(row, GateShare) else row.change) is None else f"{low} .. {high}"
 
 
 def cells_of(metric: GateMetric) -> dict[str, str]:
     """The row of a metric in a table, by the names of the columns."""
-    percent = " %" if metric.change_unit == "%" else ""
-    budget, detect = (
-        "equal" if metric.method is Method.EQUAL else f"{limit:g}{percent}" for limit in (metric.budget, metric.detect)
-    )
+    percent, equal = " %" if metric.change_unit == "%" else "", metric.method is Method.EQUAL
     return {
         "base": number(metric.base),
         "candidate": number(metric.candidate),
         "change": signed(metric.change) + (percent if metric.change is not None else ""),
         "95 % interval": interval_of(metric),
         "of medians": signed(metric.of_medians),
-        "budget": budget,
-        "detect": detect,
+        "budget": "equal" if equal else f"{metric.budget:g}{percent}",
+        "detect": "equal" if equal else f"{metric.detect:g}{percent}",
         "p": p_of(metric.p),
         "boots": f"{metric.boots[0]} + {metric.boots[1]}",
     }
 
 
-def worse_by(metric: GateMetric) -> tuple[float, float, float] | None:
-    """How much worse a metric became, in the unit of its change: the lower end of the interval, the estimate, and the
-    upper end, infinite without a bound. What is negative is better. None if there is no interval.
-    """
-    if metric.change is None:
-        return None
-    low, high = _ends(metric)
-    return (-high, -metric.change, -low) if metric.direction == "higher" else (low, metric.change, high)
-
-
-def direction_of(metric: GateMetric) -> str:
-    """What the interval shows, if it excludes 0: worse, better, or not shown; empty if there is none."""
-    if (effect := worse_by(metric)) is None:
-        return ""
-    low, estimate, high = effect
-    return "not shown" if low <= 0 <= high else "worse" if estimate > 0 else "better"
-
-
 def words_of(metric: GateMetric) -> str:
     """The change in words: worse, better, or not shown; empty if nothing was compared."""
-    shown = direction_of(metric)
-    if not shown:
+    if metric.change is None:
         same = metric.method is Method.EQUAL and metric.base is not None and metric.base == metric.candidate
         return "equal" if same and metric.verdict is Verdict.PASS else ""
-    if shown == "not shown":
+    low, high = ends_of(metric)
+    if low <= 0 <= high:
         return f"no change shown ({signed(metric.change)}{per(metric)})"
-    return f"{signed(abs(metric.change or 0.0)).removeprefix('+')}{per(metric)} {shown}"
+    better = (metric.change > 0) == (metric.direction == "higher")
+    size = signed(abs(metric.change)).removeprefix("+")
+    return f"{size}{per(metric)} {'better' if better else 'worse'}"
 
 
 def two_estimates(metric: GateMetric) -> str:
@@ -138,14 +120,13 @@ def two_estimates(metric: GateMetric) -> str:
 
 def _told_apart(document: GateDocument) -> GateDocument:
     """The document with the tool in front of the names that several tools have."""
-    keys = {(row.tool, row.name) for row in document.metrics} | {(row.tool, row.name) for row in document.shares}
-    counts = Counter(name for _, name in keys)
+    rows: tuple[GateMetric | GateShare, ...] = (*document.metrics, *document.shares)
+    counts = Counter(name for _, name in {(row.tool, row.name) for row in rows})
 
-    def name_of(row: GateMetric | GateShare) -> str:
-        return f"{row.tool} {row.name}" if counts[row.name] > 1 else row.name
+    def told_apart(row: _Row) -> _Row:
+        return replace(row, name=f"{row.tool} {row.name}") if counts[row.name] > 1 else row
 
-    metrics = tuple(replace(row, name=name_of(row)) for row in document.metrics)
-    shares = tuple(replace(row, name=name_of(row)) for row in document.shares)
+    metrics, shares = tuple(map(told_apart, document.metrics)), tuple(map(told_apart, document.shares))
     return replace(document, metrics=metrics, shares=shares)
 
 
@@ -156,13 +137,6 @@ def slower(document: GateDocument) -> str:
     return f"slower within what is not excluded: {told}" if rows else ""
 
 
-def bad_base(document: GateDocument) -> str:
-    """The base's bad boots, in words; empty if there are none."""
-    ids = sorted({each for row in document.metrics for each in row.far_base})
-    told = f"the base has bad boots of its own, {len(ids)} of {len(document.base.boots)}: {', '.join(ids)}"
-    return told if ids else ""
-
-
 def banner(document: GateDocument) -> str:
     """The verdict in words: what a PASS excludes, what became worse, or what each open metric needs."""
     verdict, metrics = document.status, _told_apart(document).metrics
@@ -170,7 +144,7 @@ def banner(document: GateDocument) -> str:
         bad = document.bad_boots
         boots = f"; more than {100 * bad:.0f} % of bad boots (95 %)" if bad is not None else ""
         if any(row.far or row.far_base for row in metrics):
-            boots += f"; {EXCESS:.0%} more of them than the base has".replace("%", " %")
+            boots += f"; {100 * EXCESS:.0f} % more of them than the base has"
         return f"excluded: {excluded(metrics)}{boots}"
     rows = [metric for metric in metrics if metric.verdict is verdict]
     if verdict is Verdict.FAIL:
@@ -192,30 +166,13 @@ def excluded(metrics: Sequence[JudgedMetric]) -> str:
     )
 
 
-def told_of(metric: GateMetric) -> Iterator[str]:
-    """What there is to say of a metric: the change in words, the limits, the reason of its verdict."""
-    limits = "" if metric.method is Method.EQUAL else limits_of(metric)
-    yield f"{metric.name}: " + "; ".join(filter(None, (words_of(metric), limits, metric.reason)))
-    if two := two_estimates(metric):
-        yield f"{metric.name}: {two}"
-
-
 def told_of_share(share: GateShare) -> str:
     """What there is to say of the layout's share; empty if it is shown."""
     if share.reason:
         return f"{share.name}: no share: {share.reason}"
-    low, high = _ends(share)
-    if low <= 0 <= high:
-        return f"{share.name}: placebo: not shown: the interval of candidate against placebo contains 0"
-    return ""
-
-
-def told_of_runs(document: GateDocument) -> Iterator[str]:
-    """The notes, and what was skipped in which side."""
-    yield from document.notes
-    for side in document.sides[:2]:
-        for tool, why in side.skipped.items():
-            yield f"skipped in {side.name}: {tool}: {why}"
+    low, high = ends_of(share)
+    told = f"{share.name}: placebo: not shown: the interval of candidate against placebo contains 0"
+    return told if low <= 0 <= high else ""
 
 
 def method_of(document: GateDocument) -> str:
@@ -233,24 +190,22 @@ def method_of(document: GateDocument) -> str:
 def text(document: GateDocument) -> str:
     """The whole report, except for the overall verdict. No line is longer than 72 characters."""
     document = _told_apart(document)
-    first = [line for each in (slower(document), bad_base(document)) if each for line in wrapped(each)]
-    lines = [*first, *_sides(document.sides[:2]), "", *_tables(document.metrics), ""]
-    lines += [line for metric in document.metrics for said in told_of(metric) for line in wrapped(said)]
-    lines += [line for note in told_of_runs(document) for line in wrapped(note)]
-    lines += wrapped(method_of(document))
+    lines = wrapped(said) if (said := slower(document)) else []
+    if bad := sorted({boot for row in document.metrics for boot in row.far_base}):
+        of_all = f"{len(bad)} of {len(document.base.boots)}"
+        lines += wrapped(f"the base has bad boots of its own, {of_all}: {', '.join(bad)}")
+    lines += [*_side(document.base), *_side(document.candidate), "", *_tables(document.metrics), ""]
+    lines += [line for said in _told(document) for line in wrapped(said)]
     lines += _shown(document.shown)
     if document.placebo:
-        lines += ["", *_sides([document.placebo]), "", *_shares(document)]
+        lines += ["", *_side(document.placebo), "", *_shares(document)]
     if document.status is Verdict.PASS:
         lines += ["", *wrapped(banner(document))]
     return "\n".join(printable(line).rstrip() for line in lines)
 
 
-def _sides(sides: Iterable[GateSide]) -> list[str]:
-    lines = []
-    for side in sides:
-        lines += wrapped(f"{side.name}: {side.kernel}; {len(side.boots)} boots, {side.runs} runs")
-    return lines
+def _side(side: GateSide) -> list[str]:
+    return wrapped(f"{side.name}: {side.kernel}; {len(side.boots)} boots, {side.runs} runs")
 
 
 def _tables(metrics: Sequence[GateMetric]) -> Iterator[str]:
@@ -263,6 +218,20 @@ def _tables(metrics: Sequence[GateMetric]) -> Iterator[str]:
     for _, name, cells in rows:
         boots = cells["boots"].replace(" ", "")
         yield f"{name}{cells['of medians']:>9}{cells['95 % interval']:>21}{cells['p']:>8}{boots:>8}"
+
+
+def _told(document: GateDocument) -> Iterator[str]:
+    """Of each metric the change in words, the limits and the reason of its verdict; the notes; how it was judged."""
+    for metric in document.metrics:
+        limits = "" if metric.method is Method.EQUAL else limits_of(metric)
+        yield f"{metric.name}: " + "; ".join(filter(None, (words_of(metric), limits, metric.reason)))
+        if two := two_estimates(metric):
+            yield f"{metric.name}: {two}"
+    yield from document.notes
+    for side in document.sides[:2]:
+        for tool, why in side.skipped.items():
+            yield f"skipped in {side.name}: {tool}: {why}"
+    yield method_of(document)
 
 
 def _shown(shown: Sequence[UnjudgedMetric]) -> Iterator[str]:
@@ -281,13 +250,12 @@ def _shown(shown: Sequence[UnjudgedMetric]) -> Iterator[str]:
 def _shares(document: GateDocument) -> Iterator[str]:
     """The part of each change that the layout causes. A placebo has the candidate's sizes, and the base's order."""
     yield f"{'change, %':{_NAME}}{'candidate':>10}{'placebo':>9}{'layout':>8}{'95 % interval':>19}"
-    metrics = {(metric.tool, metric.name): metric for metric in document.metrics}
+    metrics = {metric.key: metric for metric in document.metrics}
     for share in document.shares:
-        metric = metrics.get((share.tool, share.name))
-        unit = f", {metric.change_unit}" if metric and metric.change_unit != "%" else ""
-        change = signed(metric.change if metric else None)
-        values = f"{change:>10}{signed(share.change):>9}{signed(share.attributable):>8}{interval_of(share):>19}"
-        yield f"{f'{share.name}{unit}'[:_NAME]:{_NAME}}{values}"
+        metric = metrics[share.tool, share.name]
+        unit = f", {metric.change_unit}" if metric.change_unit != "%" else ""
+        cells = f"{signed(metric.change):>10}{signed(share.change):>9}{signed(share.attributable):>8}"
+        yield f"{f'{share.name}{unit}'[:_NAME]:{_NAME}}{cells}{interval_of(share):>19}"
     for share in document.shares:
         if said := told_of_share(share):
             yield from wrapped(said)

@@ -124,9 +124,8 @@ def history_of(gates: Sequence[GateDocument]) -> HistoryDocument:
     series = tuple(_series(points) for points in _metrics(gates).values())
     # A metric that is new does not hide the others, unless it looks worse already.
     verdicts = [each.status for each in series if len(each.levels) >= LEAST or each.worse > each.budget]
-    if _failed(gates) or any(
-        gate.status is Verdict.ERROR for gate in {_machine(gate): gate for gate in gates}.values()
-    ):
+    newest = {_machine(gate): gate.status for gate in gates}
+    if _failed(gates) or Verdict.ERROR in newest.values():
         verdicts.append(Verdict.INCONCLUSIVE)
     return HistoryDocument(
         schema="gate-history-3",
@@ -149,8 +148,8 @@ def change_points(values: Sequence[float]) -> list[int]:
     return [int(point.index) for point in found]
 
 
-def trend(values: Sequence[float], sign: float) -> tuple[float, int] | None:
-    """How much worse the last three values are than the best three in a row before them, and where those begin.
+def trend(values: Sequence[float], sign: float) -> int | None:
+    """Where the best three values in a row begin, if the last three are worse than these; larger times sign is worse.
 
     None if noise explains it. The noise is that of the differences between neighbours, of which the largest is left
     out: it may be a step. In 200,000 flat series of 8 to 100 normal values, the limit was passed by less than 0.5 %.
@@ -165,7 +164,7 @@ def trend(values: Sequence[float], sign: float) -> tuple[float, int] | None:
     levels = [float(series[place : place + _FEW].mean()) for place in range(count - 2 * _FEW + 1)]
     best = int(np.argmin(levels))
     moved = float(series[-_FEW:].mean()) - levels[best]
-    return (moved, best) if noise and moved > (3.5 + 120 / count**2) * noise else None
+    return best if noise and moved > (3.5 + 120 / count**2) * noise else None
 
 
 def _id(kernel: GateSide) -> str:
@@ -202,27 +201,34 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
     last = points[-1][1]
     sign, percent = -1.0 if last.direction == "higher" else 1.0, last.change_unit == "%"
     same_base = len({_id(gate.base) for gate, _ in points}) == 1
-    levels = [_level(metric, same_base, percent) for _, metric in points]
+    # With one base the change itself: both kernels were measured together, so the machine's drift is not in it.
+    levels = [
+        (100.0 * percent + (metric.change or 0.0)) if same_base else metric.candidate or 0.0 for _, metric in points
+    ]
     changes = change_points(levels)
     edges = [0, *changes, len(levels)]
     means = [float(np.mean(levels[start:end])) for start, end in pairwise(edges)]
+
+    def worse_than(before: float, now: float) -> float:
+        """By how much, in the unit of the changes."""
+        moved = sign * (now - before)
+        return (100 * moved / abs(before) if before else 0.0) if percent else moved
+
     worse, best = 0.0, 0
     for place, mean in enumerate(means[:-1]):
-        moved = sign * (means[-1] - mean)
-        if percent:
-            moved = 100 * moved / abs(mean) if mean else 0.0
-        if moved > worse:
+        if (moved := worse_than(mean, means[-1])) > worse:
             worse, best = moved, place
     between, good = points[edges[best + 1] :], points[edges[best + 1] - 1]
     if len(levels) < LEAST and (few := min(_FEW, len(levels) // 2)):
-        moved = sign * (float(np.mean(levels[-few:])) - float(np.mean(levels[:few])))
-        worse = max(0.0, 100 * moved / abs(float(np.mean(levels[:few]))) if percent else moved)
-    if found := trend(levels, sign):
-        moved, at = found
-        moved = 100 * moved / abs(float(np.mean(levels[at : at + _FEW]))) if percent else moved
+        worse = max(0.0, worse_than(float(np.mean(levels[:few])), float(np.mean(levels[-few:]))))
+    if (at := trend(levels, sign)) is not None:
+        moved = worse_than(float(np.mean(levels[at : at + _FEW])), float(np.mean(levels[-_FEW:])))
         if moved > worse:
             worse, between, good = moved, points[at + 2 : -1], points[at + 1]
-    chained = None if same_base else _chained(between, sign)
+    linked = all(_id(gate.candidate) == _id(after.base) for (gate, _), (after, _) in pairwise(between))
+    chained = None
+    if between and linked and not same_base:
+        chained = sum(sign * (metric.change or 0.0) for _, metric in between)
     status, reason = _judged(len(levels), worse, chained, last.budget, last.change_unit, same_base=same_base)
     if worse > last.budget and reason:
         reason += f". To be sure, gate {points[-1][0].candidate.kernel} against {good[0].candidate.kernel}"
@@ -247,19 +253,6 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
     )
 
 
-def _level(metric: GateMetric, same_base: bool, percent: bool) -> float:
-    """With one base the change itself: both kernels were measured together, so the machine's drift is not in it."""
-    change = metric.change or 0.0
-    if same_base:
-        return 100 + change if percent else change
-    return metric.candidate or 0.0
-
-
-def _chained(points: Sequence[_Point], sign: float) -> float | None:
-    linked = all(_id(gate.candidate) == _id(after.base) for (gate, _), (after, _) in pairwise(points))
-    return sum(sign * (metric.change or 0.0) for _, metric in points) if linked and points else None
-
-
 def _judged(
     gates: int, worse: float, chained: float | None, budget: float, unit: str, *, same_base: bool
 ) -> tuple[Verdict, str]:
@@ -270,19 +263,25 @@ def _judged(
     crept = f"worse by {worse:.3g} {unit}, over the budget of {budget:g}"
     if same_base or (chained is not None and chained > max(budget, worse / 2)):
         return Verdict.FAIL, f"{crept}, in steps that the gates let through"
-    own = (
-        "the gates do not follow each other" if chained is None else f"the gates' own changes add up to {chained:+.3g}"
-    )
+    own = "the gates do not follow each other"
+    if chained is not None:
+        own = f"the gates' own changes add up to {chained:+.3g}"
     return Verdict.INCONCLUSIVE, f"{crept}, but {own}: the machine may have become slower, not the kernel"
 
 
 def history_text(found: HistoryDocument, gates: Sequence[GateDocument]) -> str:
-    """The latest gates and the levels; all but the verdict."""
+    """The latest gates with the metrics that did not pass, and the levels; all but the verdict."""
     counts = ", ".join(f"{count} {name}" for name, count in found.verdicts.items())
     out = [f"{found.gates} gates: {counts or 'none'}"]
     out += [f"the last {_SHOWN}:"] if len(gates) > _SHOWN else []
     for gate in gates[-_SHOWN:]:
-        out += wrapped(f"{gate.started:%Y-%m-%d %H:%M} {gate.status.name}: {_what_happened(gate)}")
+        odd = [
+            each.name + (f" {each.change:+.1f} {each.change_unit}" if each.change is not None else "")
+            for each in gate.metrics
+            if each.verdict is not Verdict.PASS
+        ]
+        happened = "; ".join(filter(None, (f"{gate.base.kernel} -> {gate.candidate.kernel}", ", ".join(odd))))
+        out += wrapped(f"{gate.started:%Y-%m-%d %H:%M} {gate.status.name}: {happened}")
     out += ["", f"{'level':26}{'gates':>6}{'first':>11}{'last':>11}{'worse':>9}  creep"]
     for each in found.series:
         name, unit = printable(each.name)[:26], " %" if each.change_unit == "%" else ""
@@ -293,13 +292,3 @@ def history_text(found: HistoryDocument, gates: Sequence[GateDocument]) -> str:
     out += wrapped(f"{some} failed, and no later one withdrew that: no PASS") if failed else []
     out += [row for each in found.series if each.reason for row in wrapped(f"{each.name}: {each.reason}")]
     return "\n".join(out).rstrip()
-
-
-def _what_happened(gate: GateDocument) -> str:
-    """The kernels, and the metrics that did not pass."""
-    odd = [
-        each.name + (f" {each.change:+.1f} {each.change_unit}" if each.change is not None else "")
-        for each in gate.metrics
-        if each.verdict is not Verdict.PASS
-    ]
-    return f"{gate.base.kernel} -> {gate.candidate.kernel}" + (f"; {', '.join(odd)}" if odd else "")

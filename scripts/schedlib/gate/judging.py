@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from math import ceil, inf, isfinite, nan, sqrt
 from statistics import NormalDist
@@ -19,7 +19,7 @@ from schedlib.formats.gate_document import GateMetric, Method, finite
 from schedlib.gate import statistics
 from schedlib.gate.boots import Key, Side
 from schedlib.gate.comparable import disturbed, order_problem, unequal_samples, without_runs
-from schedlib.gate.decision import MISSED, Limits, LookEvidence, decide, excess, far_boots, look_evidence
+from schedlib.gate.decision import MISSED, Limits, LookEvidence, decide, excess, far_boots, look_evidence, together
 from schedlib.gate.gate_options import MOST_BOOTS
 from schedlib.gate.rules import EXCESS, Gate, GateRule
 from schedlib.gate.statistics import CONFIDENCE, Values
@@ -53,11 +53,9 @@ def metric_row(
     rule: GateRule, unit: str, verdict: Verdict, reason: str, boots: tuple[int, int] = (0, 0), **more: Any
 ) -> GateMetric:
     """The result of a metric; without figures, but for those that are given."""
-    fields = of_the_rule(rule, unit)
-    fields |= dict.fromkeys(("base", "candidate", "change", "of_medians", "low", "high", "p"))
-    fields |= dict.fromkeys(("placebo", "far", "far_base", "values"), ())
-    fields |= {"verdict": verdict, "reason": reason, "boots": boots, "over_budget": False}
-    return GateMetric(**fields | more)
+    fields = of_the_rule(rule, unit) | dict.fromkeys(("placebo", "far", "far_base", "values"), ())
+    fields |= dict.fromkeys(("base", "candidate", "change", "of_medians", "low", "high", "p")) | more
+    return GateMetric(**fields, verdict=verdict, reason=reason, boots=boots, over_budget=False)
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ class Sample:
         """One step of the clock in the first boots of the base, from all their runs; 0 if means are compared."""
         if self.rule.method is not Method.RANK:
             return 0.0
-        runs = [value for boot in self.sides[0].boots[:boots] for value in boot.figures[self.rule.key].values]
+        runs = [value for boot in self.sides[0].boots[:boots] for value in boot.values(self.rule.key)]
         return float(statistics.step_of(np.array(runs)))
 
     def evidence(self, boots: int, *, pairs: bool) -> LookEvidence:
@@ -99,7 +97,7 @@ class Sample:
         """Why the first boots cannot be compared: their order, or what happened beside one kernel. Else empty."""
         if gate.interleaved and (order := order_problem(*self.first(boots))):
             return order
-        if why := disturbed(*self.first(boots)).get(self.rule.tool):
+        if why := disturbed(*self.first(boots), self.rule.tool):
             return f"not comparable: {why}. Find the cause, and begin a new campaign"
         base, candidate = (abs(float(np.median(side[:boots]))) for side in (self.base, self.candidate))
         if self.unit in _TIMES and self.rule.direction == "lower" and candidate * _UNIT_FACTOR < base:
@@ -118,18 +116,12 @@ def judge(gate: Gate, base: Side, candidate: Side, *, incomplete: bool = False) 
     Args:
         incomplete: somebody knows why some boots have no run of a tool.
     """
-    rows: dict[Key, GateMetric] = {}
-    samples: list[Sample] = []
+    found = []
     for rule in gate.rules:
         lacking = "" if incomplete else without_runs((base, candidate), rule.tool)
-        found = metric_row(rule, "", Verdict.ERROR, lacking) if lacking else sample_of(rule, base, candidate)
-        if isinstance(found, GateMetric):
-            rows[rule.key] = found
-        else:
-            samples.append(found)
-    if samples:
-        rows |= {row.key: row for row in _at_the_last_look(gate, samples)}
-    return [rows[rule.key] for rule in gate.rules]
+        found.append(metric_row(rule, "", Verdict.ERROR, lacking) if lacking else sample_of(rule, base, candidate))
+    judged = iter(_at_the_last_look(gate, [each for each in found if isinstance(each, Sample)]))
+    return [next(judged) if isinstance(each, Sample) else each for each in found]
 
 
 def sample_of(rule: GateRule, *sides: Side) -> GateMetric | Sample:
@@ -139,9 +131,8 @@ def sample_of(rule: GateRule, *sides: Side) -> GateMetric | Sample:
     about = _about(rule, sides)
     base, candidate = (side.with_tool(rule.tool) for side in sides)
     for side in (base, candidate):
-        figures = ((boot.figures.get(rule.key), boot.runs[rule.tool]) for boot in side.boots)
-        if short := [runs for figure, runs in figures if figure is None or len(figure.values) < runs]:
-            reason = f"{side.name}: runs of {rule.tool} in {len(short)} of {len(side.boots)} boots lack it"
+        if short := sum(len(boot.values(rule.key)) < boot.runs[rule.tool] for boot in side.boots):
+            reason = f"{side.name}: runs of {rule.tool} in {short} of {len(side.boots)} boots lack it"
             return metric_row(rule, about, Verdict.ERROR, f"{reason}; the missing ones could be the slow ones")
         if len(side.boots) > MOST_BOOTS:
             raise SchedlineError(
@@ -159,30 +150,30 @@ def sample_of(rule: GateRule, *sides: Side) -> GateMetric | Sample:
     return Sample(rule, about, (base, candidate), *values)
 
 
-def _missing(rule: GateRule, base: Side, candidate: Side) -> GateMetric | None:
+def _missing(rule: GateRule, *sides: Side) -> GateMetric | None:
     """A row for a metric that one side lacks or that this machine cannot show; None if both sides have it."""
-    there = [rule.key in side.about for side in (base, candidate)]
-    if all(there):
+    lacking = [side for side in sides if rule.key not in side.about]
+    if not lacking:
         return None
-    reasons = [side.why_absent(rule.key) for side in (base, candidate)]
-    if not any(there):
-        if all(reasons):
-            return metric_row(rule, "", Verdict.INCONCLUSIVE, f"not measured here: {reasons[0]}")
-        tools = sorted({tool for side in (base, candidate) for tool, _ in side.about})
-        if rule.tool not in tools:
-            raise SchedlineError(
-                f"no run of {rule.tool}, and {rule.name} is gated; there are runs of: {', '.join(tools) or 'nothing'}",
-                "run it, or name another file: --gates",
-            )
-        names = sorted({name for side in (base, candidate) for tool, name in side.about if tool == rule.tool})
-        near = get_close_matches(rule.name, names, 5, 0.3) or names[:8]
+    reasons = [side.why_absent(rule.key) for side in lacking]
+    if len(lacking) == 1:
+        why = f"{lacking[0].name} lacks it ({reasons[0] or 'no reason given'}), and the other side has it"
+        return metric_row(rule, "", Verdict.ERROR, why)
+    if all(reasons):
+        return metric_row(rule, "", Verdict.INCONCLUSIVE, f"not measured here: {reasons[0]}")
+    measured = sorted({key for side in sides for key in side.about})
+    names = [name for tool, name in measured if tool == rule.tool]
+    if not names:
+        tools = ", ".join(dict.fromkeys(tool for tool, _ in measured)) or "nothing"
         raise SchedlineError(
-            f"unknown metric: no run of {rule.tool} has {rule.name}",
-            f"correct the gates file; the runs have: {', '.join(near)}",
+            f"no run of {rule.tool}, and {rule.name} is gated; there are runs of: {tools}",
+            "run it, or name another file: --gates",
         )
-    lacking = candidate if there[0] else base
-    reason = lacking.why_absent(rule.key) or "no reason given"
-    return metric_row(rule, "", Verdict.ERROR, f"{lacking.name} lacks it ({reason}), and the other side has it")
+    near = get_close_matches(rule.name, names, 5, 0.3) or names[:8]
+    raise SchedlineError(
+        f"unknown metric: no run of {rule.tool} has {rule.name}",
+        f"correct the gates file; the runs have: {', '.join(near)}",
+    )
 
 
 def _about(rule: GateRule, sides: Sequence[Side]) -> str:
@@ -212,62 +203,57 @@ def _about(rule: GateRule, sides: Sequence[Side]) -> str:
 def _equal(rule: GateRule, unit: str, *sides: Side) -> GateMetric:
     """Judge a metric that must be equal in every run; no statistics."""
     (low, high), (least, most) = (range_of(side, rule.key) for side in sides)
-    counts = len(sides[0].boots), len(sides[1].boots)
-    worse = {"lower": most > high, "higher": least < low}.get(rule.direction, (least, most) != (low, high))
-    now = most if rule.direction != "higher" else least
+    same, now = (least, most) == (low, high), least if rule.direction == "higher" else most
     verdict, reason = Verdict.PASS, ""
     if low != high:
-        verdict, reason = (
-            Verdict.INCONCLUSIVE,
-            f"it is {low:g} to {high:g} in runs of the base: not the same every time",
-        )
-        reason += ", so not exact; method = rank compares such values"
-    elif worse:
+        verdict, reason = Verdict.INCONCLUSIVE, f"it is {low:g} to {high:g} in runs of the base: not the same every "
+        reason += "time, so not exact; method = rank compares such values"
+    elif {"lower": most > high, "higher": least < low, "neither": not same}[rule.direction]:
         verdict, reason = Verdict.FAIL, f"{low:g} became {now:g}; any change is reported"
-    elif (least, most) != (low, high):
+    elif not same:
         reason = f"better: {low:g} became {least:g}" + ("" if least == most else f" to {most:g}")
-    return metric_row(rule, unit, verdict, reason, counts, base=finite(low), candidate=finite(now))
+    boots = len(sides[0].boots), len(sides[1].boots)
+    return metric_row(rule, unit, verdict, reason, boots, base=finite(low), candidate=finite(now))
 
 
 def range_of(side: Side, key: Key) -> tuple[float, float]:
     """The smallest and the largest value of all runs of a metric."""
-    values = [value for boot in side.boots if key in boot.figures for value in boot.figures[key].values]
+    values = [value for boot in side.boots for value in boot.values(key)]
     return min(values), max(values)
 
 
 def values_of(rule: GateRule, *sides: Side, unit: str = "") -> tuple[Values, ...]:
     """A value for each boot of each side; larger is worse. A value that nothing can measure is an error."""
-    sign = -1.0 if rule.direction == "higher" else 1.0
     found = []
     for side in sides:
         for boot in side.boots:
             figure = boot.figures[rule.key]
-            least, most, total = min(figure.values), max(figure.values), sum(figure.values)
-            wrong = f"is {least:g} in boot {boot.id}: below 0" if least < 0 else ""
+            least, most = min(figure.values), max(figure.values)
+            wrong = ""
+            if least < 0:
+                wrong = f"is {least:g} in boot {boot.id}: below 0"
             if not least and unit in _TIMES and _QUANTILE.search(rule.name):
                 wrong = f"is 0 {unit} in boot {boot.id}: nothing takes no time"
             if not most <= _LARGEST:
                 wrong = f"is {most:g} in boot {boot.id}: no measurement is so large"
-            if rule.method is Method.RATE and (not figure.samples or total > figure.samples):
-                wrong = wrong or f"counts {total:g} of {figure.samples} samples in boot {boot.id}"
+            if rule.method is Method.RATE and not figure.samples:
+                wrong = f"counts 0 of 0 samples in boot {boot.id}"
             if wrong:
                 next_step = "find out what measured that, and remove or repeat the run"
                 raise SchedlineError(f"{' '.join(rule.key)} {wrong}", next_step)
-        values = [boot.figures[rule.key].of(rule.method) for boot in side.boots]
-        found.append(sign * np.array(values, dtype=np.float64))
+        found.append(rule.sign * np.array([boot.figures[rule.key].of(rule.method) for boot in side.boots]))
     return tuple(found)
 
 
 def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]:
     """The rows of the look that decides, or else of the last one that there are boots for."""
-    there = min(sample.boots for sample in samples)
+    there = min((sample.boots for sample in samples), default=0)
     looks = [look for look in gate.looks if look <= there]
     if not looks:
         return [_row(sample, there, _too_few(gate, sample)) for sample in samples]
     for look in looks:
-        evidence = [astuple(sample.evidence(look, pairs=gate.pairs)) for sample in samples]
-        whole = LookEvidence(*map(np.array, zip(*evidence, strict=True)))
         troubles = [sample.trouble(look, gate) for sample in samples]
+        whole = together(sample.evidence(look, pairs=gate.pairs) for sample in samples)
         usable = np.array([not trouble for trouble in troubles])
         whole = replace(whole, worse=np.where(usable, whole.worse, 1.0), within=np.where(usable, whole.within, 1.0))
         found = decide(whole, gate.alpha, gate.looks, gate.family, look)
@@ -299,8 +285,7 @@ def scaled(rule: GateRule, values: Values) -> Values:
     """
     if rule.absolute:
         return values
-    sizes = np.maximum(-values if rule.direction == "higher" else values, np.finfo(float).tiny)
-    return np.asarray(-np.log(sizes) if rule.direction == "higher" else np.log(sizes))
+    return np.asarray(rule.sign * np.log(np.maximum(rule.sign * values, np.finfo(float).tiny)))
 
 
 def told(rule: GateRule, effect: float) -> float:
@@ -309,30 +294,30 @@ def told(rule: GateRule, effect: float) -> float:
         return effect
     if not abs(effect) < 100:
         return inf if effect > 0 else -inf
-    return 100 * float(-np.expm1(-effect) if rule.direction == "higher" else np.expm1(effect))
+    return rule.sign * 100 * float(np.expm1(rule.sign * effect))
 
 
 def _row(sample: Sample, boots: int, reason: str) -> GateMetric:
     """The figures of the first boots, with the verdict INCONCLUSIVE."""
     rule, base, candidate = sample.rule, sample.base[:boots], sample.candidate[:boots]
-    sign, ranks = (-1.0 if rule.direction == "higher" else 1.0), rule.method is Method.RANK
+    sign, ranks = rule.sign, rule.method is Method.RANK
     # No -0.
     middles = [float(sign * (np.median if ranks else np.mean)(side)) + 0.0 for side in (base, candidate)]
-    of_medians = 100 * (middles[1] / middles[0] - 1) if middles[0] else nan
-    shift, interval = statistics.shift, statistics.shift_interval
     if rule.absolute:
         of_medians = middles[1] - middles[0]
-        if not ranks:
-            shift, interval = statistics.mean_shift, statistics.mean_interval
+    else:
+        of_medians = 100 * (middles[1] / middles[0] - 1) if middles[0] else nan
+    shift, interval = statistics.shift, statistics.shift_interval
+    if not ranks:
+        shift, interval = statistics.mean_shift, statistics.mean_interval
     sides = scaled(rule, base), scaled(rule, candidate)
     change, *ends = (sign * told(rule, float(each)) + 0.0 for each in (shift(*sides), *interval(*sides)))
     # What becomes 0 has changed by -100 %, and nothing can change by more than that.
     least = -inf if rule.absolute else -100.0
-
-    def bad(side: Side, values: Values) -> tuple[str, ...]:
-        far = far_boots(base, values[:boots], limits_of(rule))
-        return tuple(boot.id for boot, is_far in zip(side.boots, far, strict=False) if is_far)
-
+    far_base, far = (
+        tuple(boot.id for boot, bad in zip(side.boots, far_boots(base, values, limits_of(rule)), strict=False) if bad)
+        for side, values in zip(sample.sides, (base, candidate), strict=True)
+    )
     return metric_row(
         rule,
         sample.unit,
@@ -345,8 +330,8 @@ def _row(sample: Sample, boots: int, reason: str) -> GateMetric:
         of_medians=finite(of_medians),
         low=finite(max(min(ends), least)),
         high=finite(max(*ends, least)),
-        far=bad(sample.sides[1], sample.candidate),
-        far_base=bad(sample.sides[0], sample.base),
+        far=far,
+        far_base=far_base,
     )
 
 
@@ -376,7 +361,7 @@ def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, doubtful: bool) ->
         )
     if (bad := _bad_boots(gate, row)) and not doubtful:
         return bad
-    worse_by = inf if row.change is None else -row.change if rule.direction == "higher" else row.change
+    worse_by = inf if row.change is None else rule.sign * row.change
     half = inf if row.low is None or row.high is None else (row.high - row.low) / 2
     step = sample.step(look) * (1.0 if rule.absolute else 100 / abs(float(np.median(base))))
     if step > (worse_by - rule.budget if doubtful else rule.detect - worse_by):

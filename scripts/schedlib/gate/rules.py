@@ -85,6 +85,11 @@ class GateRule(Strict, frozen=True):
         """Tool and name, which a run knows it by."""
         return self.tool, self.name
 
+    @property
+    def sign(self) -> float:
+        """Of values times this, larger is worse."""
+        return -1.0 if self.direction == "higher" else 1.0
+
 
 Boots = Annotated[int, msgspec.Meta(ge=LEAST_BOOTS, le=MOST_BOOTS)]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
-from itertools import combinations, product
-from math import comb
+from itertools import chain, combinations, product
+from math import comb, prod
 from statistics import NormalDist
 
 import numpy as np
@@ -27,8 +27,8 @@ CONFIDENCE = 0.95
 _EXACT_PAIRS = 2500
 """Up to this number of pairs of boots, the distribution of U is exact; above, it is approximated as normal."""
 
-_ALL_PERMUTATIONS = 20_000
-_DRAWN_PERMUTATIONS = 20_000
+_MOST_PERMUTATIONS = 20_000
+"""Up to so many labellings all are counted; of more, so many are drawn."""
 
 
 @lru_cache(maxsize=256)
@@ -78,8 +78,9 @@ def count_worse(base: Values, candidate: Values) -> npt.NDArray[np.int_]:
 
 def count_in_blocks(base: Values, candidate: Values) -> npt.NDArray[np.int_]:
     """The sum of U over the blocks. Needs as many boots of the base as of the candidate."""
-    blocks = [slice(start, start + BLOCK) for start in range(0, base.shape[-1], BLOCK)]
-    return np.asarray(sum(count_worse(base[..., block], candidate[..., block]) for block in blocks))
+    starts = range(0, base.shape[-1], BLOCK)
+    blocks = [count_worse(base[..., at : at + BLOCK], candidate[..., at : at + BLOCK]) for at in starts]
+    return np.asarray(sum(blocks))
 
 
 def rank_p(base: Values, candidate: Values) -> Values:
@@ -173,21 +174,20 @@ def _groups(boots: int, block: int = BLOCK) -> Values:
 
     The boots are those of the base and then those of the candidate.
     """
-    sizes = [min(block, boots - start) for start in range(0, boots, block)]
-    ways = [list(combinations(range(2 * size), size))[::-1] for size in sizes]
-    count = int(np.prod([float(len(each)) for each in ways]))
-    if count <= _ALL_PERMUTATIONS:
+    ways = []
+    for start in range(0, boots, block):
+        base = range(start, min(start + block, boots))
+        both = [*base, *(boots + place for place in base)]
+        ways.append(list(combinations(both, len(base)))[::-1])
+    if prod(map(len, ways)) <= _MOST_PERMUTATIONS:
         chosen = list(product(*ways))
     else:
         lot = np.random.default_rng(0)
-        drawn = np.array([lot.integers(0, len(each), _DRAWN_PERMUTATIONS) for each in ways]).T
-        rows = [np.zeros(len(ways), dtype=int), *drawn]
-        chosen = [tuple(way[place] for way, place in zip(ways, row, strict=True)) for row in rows]
+        drawn = [[0, *lot.integers(0, len(way), _MOST_PERMUTATIONS)] for way in ways]
+        chosen = [tuple(way[at] for way, at in zip(ways, row, strict=True)) for row in zip(*drawn, strict=True)]
     groups = np.zeros((len(chosen), 2 * boots))
-    for row, blocks in enumerate(chosen):
-        for number, chosen_ones in enumerate(blocks):
-            start, size = block * number, sizes[number]
-            groups[row, [start + each if each < size else boots + start + each - size for each in chosen_ones]] = 1
+    for row, blocks in zip(groups, chosen, strict=True):
+        row[list(chain(*blocks))] = 1
     return groups
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from hypothesis import given, settings
@@ -29,13 +30,10 @@ def _side(name: str, rules: Sequence[GateRule], table: Table) -> Side:
     boots = []
     for place, values in enumerate(table):
         slot = 2 * place + ((place % 2) ^ (name == "candidate"))
-        boot = Boot(f"{name}{place}", float(slot), {TOOL: 1})
-        for rule, value in zip(rules, values, strict=True):
-            figure = boot.figures[rule.key] = Figure()
-            figure.add(float(value), 10_000)
-        boots.append(boot)
+        figures = {rule.key: Figure([float(value)], 10_000) for rule, value in zip(rules, values, strict=True)}
+        boots.append(Boot(f"{name}{place}", float(slot), Counter([TOOL]), figures))
     about = {rule.key: About("ns", rule.direction, KINDS[rule.method]) for rule in rules}
-    return Side(name, tuple(boots), about, {}, (), {}, {})
+    return Side(name, tuple(boots), about)
 
 
 @st.composite

@@ -172,7 +172,6 @@ def test_very_unequal_samples_are_noticed(samples: int, said: bool, campaign: Ca
     assert bool(found) is said
     if said:
         assert "boot x has 100000" in found and "has 1000 samples" in found
-    assert unequal_samples(*sides(campaign), ("rt_wakeup", "other")) == ""
 
 
 @pytest.mark.parametrize(
@@ -198,10 +197,9 @@ def test_noise_on_one_side_is_noticed(
             campaign.save(
                 campaign.place / name, run(name, f"{name}{place}", place, [metric(value)], noise=QUIET | more)
             )
-    found = disturbed(*sides(campaign))
-    assert found.get("rt_wakeup", "").startswith(why) and bool(found) is bool(why)
-    swapped = disturbed(*reversed(sides(campaign)))
-    assert bool(swapped) is bool(why)
+    one, other = sides(campaign)
+    found = disturbed(one, other, "rt_wakeup")
+    assert found.startswith(why) and bool(found) is bool(disturbed(other, one, "rt_wakeup")) is bool(why)
 
 
 def test_the_worst_run_and_more_than_a_fifth_of_the_boots_count(campaign: Campaign) -> None:
@@ -218,10 +216,11 @@ def test_the_worst_run_and_more_than_a_fifth_of_the_boots_count(campaign: Campai
             boot, bad = place // 2, {"steal_percent": 2.0} if name == "base" and place in (0, 3) else {}
             content = run(name, f"{name}{boot}", place, [metric(value)], disturbance=own | bad)
             campaign.save(campaign.place / name, content)
-    assert disturbed(*sides(campaign)) == {}
+    assert disturbed(*sides(campaign), "rt_wakeup") == ""
     content = run("base", "base5", 99, [metric(9999)], disturbance=own | {"steal_percent": 2.0})
     campaign.save(campaign.base, content)
-    assert disturbed(*sides(campaign)) == {"rt_wakeup": "steal in 3 of 10 boots of base and 0 of 10 boots of candidate"}
+    said = disturbed(*sides(campaign), "rt_wakeup")
+    assert said == "steal in 3 of 10 boots of base and 0 of 10 boots of candidate"
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.5])

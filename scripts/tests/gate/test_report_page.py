@@ -156,7 +156,7 @@ def test_any_values_can_be_drawn(values: list[float]) -> None:
     boots = [BootValue(kernel, "x", place, value) for place, value in enumerate(values) for kernel in kernels]
     drawing = gate_page.by_boot("\x00<t>", "$x_", boots)
     assert not re.search(r"\b(nan|inf)\b", svg_of(drawing), re.I)
-    assert "$x_" in svg_of(drawing) and drawing.about.startswith("\x00<t>: base: ")
+    assert "$x_" in svg_of(drawing) and drawing.about.startswith("\x00<t>: boot by boot: base: ")
 
 
 def svg_of(drawing: gate_page.Drawing) -> str:
