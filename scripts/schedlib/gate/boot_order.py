@@ -10,7 +10,7 @@ import secrets
 import shlex
 import sys
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import accumulate, combinations
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -96,11 +96,8 @@ class GatePlan(Document, frozen=True, kw_only=True):
 
 def _fair(places: tuple[int, ...]) -> bool:
     """Whether neither kernel leads by more than two boots, nor is earlier on average by more than half a place."""
-    lead = furthest = 0
-    for place in range(2 * BLOCK):
-        lead += 1 if place in places else -1
-        furthest = max(furthest, abs(lead))
-    return furthest <= 2 and abs(2 * sum(places) - BLOCK * (2 * BLOCK - 1)) <= BLOCK // 2
+    leads = accumulate(1 if place in places else -1 for place in range(2 * BLOCK))
+    return max(map(abs, leads)) <= 2 and abs(2 * sum(places) - BLOCK * (2 * BLOCK - 1)) <= BLOCK // 2
 
 
 BLOCK_ORDERS = tuple(
@@ -163,20 +160,17 @@ def write_plan(wanted: BootPlanOptions) -> Verdict:
         )
     except ValueError as error:
         raise SchedlineError(str(error), "give each kernel a CONFIG_LOCALVERSION of its own") from error
-    if wanted.boot != LAVA:
-        write_atomic(out / SCRIPT, _script(out))
-        write_atomic(out / SERVICE, _unit(out))
     document.write(out / PLAN_FILE, plan)
     print(plan_text(plan))
     if wanted.boot == LAVA:
         say(f"next: schedline fleet jobs {shlex.quote(str(wanted.out))} --device NAME --kernels LABEL=IMAGE,...")
         return Verdict.PASS
-    service = shlex.quote(str(out / SERVICE))
-    script = shlex.quote(str(out / SCRIPT))
+    _write_service(out)
+    service, script, here = (shlex.quote(str(path)) for path in (out / SERVICE, out / SCRIPT, out))
     say("begin, as root; the machine reboots at once:")
     say(f"    systemctl enable --now {service}")
     say(f"    without systemd: let the machine call `sh {script}` at the end of each boot, and call it now")
-    say(f"how far it is: schedline gate plan {shlex.quote(str(out))} --status")
+    say(f"how far it is: schedline gate plan {here} --status")
     return Verdict.PASS
 
 
@@ -200,7 +194,8 @@ def _kernel(named: NamedKernel, wanted: BootPlanOptions) -> BootedKernel:
     for file in filter(None, (image, initrd)):
         if not Path(file).is_file():
             raise SchedlineError(f"{named.label}: there is no file {file}", "install the kernel, or give VERSION:IMAGE")
-    version = named.version or image_version(Path(image))
+    if not (version := named.version or version_in(Path(image).read_bytes())):
+        raise SchedlineError(f"{image} does not say its version", "give VERSION:IMAGE, as uname -r prints it there")
     try:
         command = (wanted.next_command or BOOT_COMMANDS[wanted.boot]).format(
             label=named.label,
@@ -215,44 +210,37 @@ def _kernel(named: NamedKernel, wanted: BootPlanOptions) -> BootedKernel:
     return BootedKernel(named.label, version, " ".join(command.split()))
 
 
-def image_version(image: Path) -> str:
-    """The version in a bzImage, as `uname -r` will print it."""
-    if not (version := version_in(image.read_bytes())):
-        raise SchedlineError(f"{image} does not say its version", "give VERSION:IMAGE, as uname -r prints it there")
-    return version
-
-
 def version_in(image: bytes) -> str:
-    """The version in a bzImage; empty if it is none of x86."""
+    """The version in a bzImage, as `uname -r` will print it; empty if it is none of x86."""
     place = 0x200 + int.from_bytes(image[0x20E:0x210], "little")
     found = re.match(rb"(\S+) ", image[place : place + 200]) if image[0x202:0x206] == b"HdrS" else None
     return found[1].decode(errors="replace") if found else ""
 
 
-def _script(out: Path) -> str:
+def _write_service(out: Path) -> None:
+    """Write what does a step of the plan in each boot."""
     step = shlex.join([sys.executable, str(PROGRAM), "gate", "plan", str(out), "--step"])
     cache = os.environ.get("SCHEDLINE_CACHE")
     kept = f"export SCHEDLINE_CACHE={shlex.quote(cache)}\n" if cache else ""
-    return f"""\
+    script = f"""\
 #!/bin/sh
 # Once in each boot, as root: makes the runs of this boot, then boots the next kernel of the plan.
 # Measure when the machine has come to rest.
 if [ -d /run/systemd/system ]; then systemctl is-system-running --wait >/dev/null; fi
 {kept}exec {step} >>{shlex.quote(str(out / "log"))} 2>&1
 """
-
-
-def _unit(out: Path) -> str:
-    path = str(out / SCRIPT).replace("%", "%%")
-    return f"""\
+    place = str(out).replace("%", "%%")
+    unit = f"""\
 [Unit]
-Description=The next boot of {str(out).replace("%", "%%")}
+Description=The next boot of {place}
 
 [Service]
-ExecStart=/bin/sh "{path}"
+ExecStart=/bin/sh "{place}/{SCRIPT}"
 Restart=on-failure
 RestartSec=10
 
 [Install]
 WantedBy=multi-user.target
 """
+    write_atomic(out / SCRIPT, script)
+    write_atomic(out / SERVICE, unit)

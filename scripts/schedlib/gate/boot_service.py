@@ -7,12 +7,11 @@ step there notes that the boot was lost.
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -93,6 +92,10 @@ class GateProgress(Document, frozen=True, kw_only=True):
         return tuple(each.kernel for each in self.attempts if each.state == "done")
 
 
+def _ended(*words: str) -> int:
+    return subprocess.run(words, check=False, stdin=subprocess.DEVNULL).returncode
+
+
 @dataclass(frozen=True)
 class PresentBoot:
     """The boot in which a step is done.
@@ -103,29 +106,17 @@ class PresentBoot:
         boot: runs the shell command that boots a kernel; returns its exit code.
     """
 
-    id: str
-    version: str
-    schedline: Callable[[Sequence[str]], int]
-    boot: Callable[[str], int]
-
-
-def present_boot() -> PresentBoot:
-    def ended(*words: str) -> int:
-        return subprocess.run(words, check=False, stdin=subprocess.DEVNULL).returncode
-
-    def boot(command: str) -> int:
-        os.sync()
-        return ended("/bin/sh", "-c", command)
-
-    program = (sys.executable, str(PROGRAM))
-    return PresentBoot(boot_id(), platform.release(), lambda words: ended(*program, *words), boot)
+    id: str = field(default_factory=boot_id)
+    version: str = field(default_factory=platform.release)
+    schedline: Callable[[Sequence[str]], int] = lambda words: _ended(sys.executable, str(PROGRAM), *words)
+    boot: Callable[[str], int] = lambda command: _ended("/bin/sh", "-c", f"sync\n{command}")
 
 
 def plan(options: BootPlanOptions) -> Verdict:
     """`schedline gate plan`: write a plan, or go on with one that is there."""
     if not options.directory:
         return write_plan(options)
-    return step(options.directory, present_boot()) if options.step else status(options.directory)
+    return step(options.directory, PresentBoot()) if options.step else status(options.directory)
 
 
 def read_plan(directory: Path) -> GatePlan:

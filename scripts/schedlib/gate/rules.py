@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import comb
 from typing import Annotated, Literal
 
@@ -157,24 +156,16 @@ def load_gate(named: str) -> Gate:
     for number, key in enumerate(keys):
         if key in keys[:number]:
             refuse(path, ("metric", number), f"has {' '.join(key)} twice", "keep one")
-    if why := _nothing_can_fail(found.gate, found.metric):
-        refuse(path, ("gate", "looks"), *why)
-    return gate_of(path.stem, found.gate, found.metric)
+    gate = gate_of(path.stem, found.gate, found.metric)
+    least, allowed = least_p(gate.looks[-1], gate.family), gate.alpha / len(gate.looks)
+    if least > allowed:
+        fit = (boots for boots in range(LEAST_BOOTS, MOST_BOOTS) if least_p(boots, gate.family) <= allowed)
+        why = f"let nothing FAIL: p is {least:.2g} at least after {gate.looks[-1]} boots with {gate.family} metrics"
+        next_step = f"let the last look be {next(fit, MOST_BOOTS)} or more"
+        refuse(path, ("gate", "looks"), f"{why}, and {allowed:.2g} is needed", next_step)
+    return gate
 
 
 def gate_of(name: str, head: GateHead, rules: tuple[GateRule, ...]) -> Gate:
-    """What is judged. Raises SchedlineError: there are too few boots for so many metrics."""
-    if why := _nothing_can_fail(head, rules):
-        raise SchedlineError(f"the looks {why[0]}", why[1])
+    """What is judged."""
     return Gate(name, head.alpha, head.looks, tuple(sorted(head.may_differ)), head.order == "interleaved", rules)
-
-
-def _nothing_can_fail(head: GateHead, rules: Sequence[GateRule]) -> tuple[str, str] | None:
-    """Why no look can FAIL, and what to do; None if one can."""
-    family = sum(rule.method is not Method.EQUAL for rule in rules)
-    least, allowed = least_p(head.looks[-1], family), head.alpha / len(head.looks)
-    if least <= allowed:
-        return None
-    fit = (boots for boots in range(LEAST_BOOTS, MOST_BOOTS) if least_p(boots, family) <= allowed)
-    why = f"let nothing FAIL: p is {least:.2g} at least after {head.looks[-1]} boots with {family} metrics"
-    return f"{why}, and {allowed:.2g} is needed", f"let the last look be {next(fit, MOST_BOOTS)} or more"

@@ -22,7 +22,7 @@ from conftest import read_words
 from one_verb import main_of
 from schedlib.errors import SchedlineError
 from schedlib.gate import boot_order, gate_verb
-from schedlib.gate.boot_order import BLOCK_ORDERS, blocks, image_version
+from schedlib.gate.boot_order import BLOCK_ORDERS, blocks, version_in
 from schedlib.gate.boot_service import PresentBoot, read_progress, runs_of, status, step
 from schedlib.gate.rules import load_gate
 from schedlib.names import suite_of_gates
@@ -365,12 +365,11 @@ def test_an_image_says_its_version(tmp_path: Path) -> None:
     image[0x202:0x206] = b"HdrS"
     image[0x20E:0x210] = (0x300).to_bytes(2, "little")
     image[0x500:0x520] = b"7.3.4-new (me@here) #1 SMP".ljust(0x20, b"\0")
-    (tmp_path / "bzImage").write_bytes(image)
-    assert image_version(tmp_path / "bzImage") == "7.3.4-new"
+    assert version_in(bytes(image)) == "7.3.4-new"
     image[0x202] = 0
     (tmp_path / "bzImage").write_bytes(image)
     with pytest.raises(SchedlineError, match="does not say its version"):
-        image_version(tmp_path / "bzImage")
+        main(words(tmp_path / "campaign", kernels=f"base={tmp_path}/bzImage,candidate=b"))
 
 
 @pytest.mark.parametrize("boot", ["kexec", "bootctl"])
