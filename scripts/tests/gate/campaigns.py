@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -109,20 +109,39 @@ class Campaign:
         return path
 
     def boots(
-        self, base: Sequence[float], candidate: Sequence[float], *, runs: int = 1, first: int = 0, order: str = "pairs"
+        self,
+        base: Sequence[float],
+        candidate: Sequence[float],
+        *,
+        runs: int = 1,
+        first: int = 0,
+        order: str = "pairs",
+        tool: str = "rt_wakeup",
+        **about: Any,
     ) -> None:
-        """Write one boot per value: in pairs, or in blocks, one kernel after the other."""
+        """Write one boot per value: in pairs, in turn, or in blocks, one kernel after the other.
+
+        `about`: of the metric, instead of the fields that metric() gives it.
+        """
         for name, values in (("base", base), ("candidate", candidate)):
+            late = name == "candidate"
             for place, value in enumerate(values):
-                begun = first + minute_of(name, place)
-                if order == "blocks":
-                    begun = first + 10 * (place + (1000 if name == "candidate" else 0))
+                slot = {"pairs": minute_of(name, place), "turns": 20 * place + 10 * late}
+                begun = first + slot.get(order, 10 * (place + 1000 * late))
                 for number in range(runs):
-                    metrics = [metric(value * (1 + 1e-9 * number), unit=self.unit), *self.extra]
+                    metrics = [metric(value * (1 + 1e-9 * number), **{"unit": self.unit} | about), *self.extra]
                     # Of each run two seconds.
-                    about = {"uptime_s": 60.25 + 2 * number}
-                    content = run(name, f"{name}-{first}-{place}", begun + number / 30, metrics, **about)
+                    more = {"uptime_s": 60.25 + 2 * number, "tool": tool}
+                    content = run(name, f"{name}-{first}-{place}", begun + number / 30, metrics, **more)
                     self.save(self.place / name, content)
+
+
+def rewrite(side: Path, change: Callable[[dict[str, Any]], None], count: int = 1000) -> None:
+    """Change the first run files of a kernel."""
+    for path in sorted(side.iterdir())[:count]:
+        content = json.loads(path.read_text())
+        change(content)
+        path.write_text(json.dumps(content))
 
 
 def noise(seed: int, boots: int = 10, factor: float = 1.0) -> list[float]:

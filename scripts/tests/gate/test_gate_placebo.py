@@ -14,12 +14,12 @@ from by_schema import validate
 from schedlib.errors import SchedlineError
 
 
-def placebo(campaign: Campaign, values: Sequence[float], name: str = "timer.p99") -> str:
+def placebo(campaign: Campaign, values: Sequence[float], **about: str) -> str:
     """A third kernel, booted between the others."""
     place = campaign.place / "placebo"
     for number, value in enumerate(values):
         slot = 20 * number + 5
-        campaign.save(place, run("placebo", f"placebo-{number}", slot, [metric(value, name=name)]))
+        campaign.save(place, run("placebo", f"placebo-{number}", slot, [metric(value, **about)]))
     return str(place)
 
 
@@ -60,18 +60,9 @@ def test_gain_of_the_size_alone(campaign: Campaign, capsys: pytest.CaptureFixtur
 def test_a_metric_of_which_more_is_better(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path)
     campaign.gates = campaign.gates.replace('"lower"', '"higher"')
-    for side, factor in ((campaign.base, 1.0), (campaign.candidate, 1.25)):
-        for number, value in enumerate(noise(1, factor=factor)):
-            name = side.name
-            campaign.save(
-                side,
-                run(name, f"{name}-{number}", 20 * number + (name == "candidate"), [metric(value, direction="higher")]),
-            )
-    place = tmp_path / "placebo"
-    for number, value in enumerate(noise(3)):
-        metrics = [metric(value, direction="higher")]
-        campaign.save(place, run("placebo", f"placebo-{number}", 20 * number + 5, metrics))
-    found = share(campaign, "--placebo", str(place))
+    campaign.boots(noise(1), noise(2, factor=1.25), direction="higher")
+    place = placebo(campaign, noise(3), direction="higher")
+    found = share(campaign, "--placebo", place)
     assert float(str(found["low"])) > 10
 
 
@@ -83,4 +74,4 @@ def test_too_few_boots_of_it(campaign: Campaign, capsys: pytest.CaptureFixture[s
 
 def test_another_suite_is_refused(campaign: Campaign) -> None:
     with pytest.raises(SchedlineError, match="the placebo has no rt_wakeup"):
-        main(campaign.words("--placebo", placebo(campaign, noise(3), "timer.p50")))
+        main(campaign.words("--placebo", placebo(campaign, noise(3), name="timer.p50")))

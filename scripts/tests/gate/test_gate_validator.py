@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns import Campaign, main, metric, noise, run
+from campaigns import Campaign, main, metric, noise, rewrite, run
 from msgspec.structs import replace
 
 from schedlib.errors import SchedlineError
@@ -90,23 +90,16 @@ def test_a_clock_that_was_not_set_gives_no_order(started: str, campaign: Campaig
 def test_an_entry_that_half_of_the_runs_lack_is_a_difference(entry: str, campaign: Campaign) -> None:
     campaign.boots(noise(1), noise(2))
     for side in (campaign.base, campaign.candidate):
-        for path in sorted(side.iterdir())[::2]:
-            content = json.loads(path.read_text())
-            del content["fingerprint"][entry]
-            path.write_text(json.dumps(content))
+        rewrite(side, lambda run: run["fingerprint"].pop(entry), 5)
     assert f"base mixes runs whose {entry} differs: '(not recorded)'" in refused(campaign)
 
 
 def test_a_tool_that_was_skipped_once_may_lack_its_version(campaign: Campaign) -> None:
     campaign.boots(noise(1), noise(2))
-    for path in sorted(campaign.base.iterdir())[1:]:
-        content = json.loads(path.read_text())
-        content["fingerprint"]["tool_version"] = "1"
-        path.write_text(json.dumps(content))
+    rewrite(campaign.base, lambda run: run["fingerprint"].update(tool_version="1"))
+    rewrite(campaign.base, lambda run: run["fingerprint"].pop("tool_version"), 1)
     assert read_side(campaign.base, "base").fingerprint["tool_version of rt_wakeup"] == {"1", "(not recorded)"}
-    path = sorted(campaign.base.iterdir())[0]
-    content = json.loads(path.read_text()) | {"status": "SKIP", "reason": "not installed", "metrics": []}
-    path.write_text(json.dumps(content))
+    rewrite(campaign.base, lambda run: run.update(status="SKIP", reason="not installed", metrics=[]), 1)
     assert read_side(campaign.base, "base").fingerprint["tool_version of rt_wakeup"] == {"1"}
 
 
@@ -192,25 +185,17 @@ def test_very_unequal_samples_are_noticed(samples: int, said: bool, campaign: Ca
 def test_noise_on_one_side_is_noticed(
     base: dict[str, Any], candidate: dict[str, Any], why: str, campaign: Campaign
 ) -> None:
-    for name, more in (("base", base), ("candidate", candidate)):
-        for place, value in enumerate(noise(len(name))):
-            campaign.save(
-                campaign.place / name, run(name, f"{name}{place}", place, [metric(value)], noise=QUIET | more)
-            )
+    campaign.boots(noise(1), noise(2))
+    rewrite(campaign.base, lambda run: run.update(noise=QUIET | base))
+    rewrite(campaign.candidate, lambda run: run.update(noise=QUIET | candidate))
     one, other = sides(campaign)
     found = disturbed(one, other, "rt_wakeup")
     assert found.startswith(why) and bool(found) is bool(disturbed(other, one, "rt_wakeup")) is bool(why)
 
 
 def test_the_worst_run_and_more_than_a_fifth_of_the_boots_count(campaign: Campaign) -> None:
-    own = {
-        "steal_percent": 0.0,
-        "interrupts_percent": 0.0,
-        "realtime_percent": 0.0,
-        "throttled": 0,
-        "why": "",
-        "others_percent": 0.0,
-    }
+    own = dict.fromkeys(("steal_percent", "interrupts_percent", "realtime_percent", "others_percent"), 0.0)
+    own |= {"throttled": 0, "why": ""}
     for name in ("base", "candidate"):
         for place, value in enumerate(noise(len(name), 20)):
             boot, bad = place // 2, {"steal_percent": 2.0} if name == "base" and place in (0, 3) else {}
@@ -230,11 +215,8 @@ def test_noise_beside_one_kernel_decides_nothing(
     """Thermal throttling in all runs of the candidate was a FAIL without a word."""
     campaign.boots(noise(1), noise(2, factor=factor))
     assert main(campaign.words()) == (0 if factor == 1 else 1)
-    for side, times in ((campaign.base, 0), (campaign.candidate, 3)):
-        noisy = {"seconds": 10.0, "steal_s": 0.0, "foreign_cpu_s": 0.0, "foreign_switches": 0, "runnable_before": 0}
-        throttled = {"thermal_throttles": times, "cgroup_throttles": None}
-        for path in side.iterdir():
-            path.write_text(json.dumps(json.loads(path.read_text()) | {"noise": {**noisy, **throttled}}))
+    rewrite(campaign.base, lambda run: run.update(noise=QUIET))
+    rewrite(campaign.candidate, lambda run: run.update(noise=QUIET | {"thermal_throttles": 3}))
     assert main(campaign.words()) == 3
     said = " ".join(capsys.readouterr().out.split())
     assert "not comparable: throttling in 0 of 10 boots of base and 10 of 10 boots of candidate" in said

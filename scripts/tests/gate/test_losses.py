@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from math import comb
 from pathlib import Path
+from typing import Any
 
 import pytest
-from campaigns import GATES, Campaign, main, metric, minute_of, noise, run
+from campaigns import GATES, Campaign, main, minute_of, noise, rewrite, run
 
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
@@ -108,12 +108,9 @@ def test_a_tool_that_some_boots_lack(
 ) -> None:
     """It passed in all of 200 campaigns: the boots that have the tool were judged, and no word of the others."""
     campaign.gates = BOTH
-    for name, seed in (("base", 3), ("candidate", 4)):
-        for place, value in enumerate(noise(seed)):
-            if name == "candidate" and place in lacking:
-                continue
-            more = run(name, f"{name}-0-{place}", minute_of(name, place) + 5, [metric(value)], tool="sleep_storm")
-            campaign.save(campaign.place / name, more)
+    campaign.boots(noise(3), noise(4), tool="sleep_storm")
+    for place in lacking:
+        (campaign.candidate / f"{30 + place:05}.json").unlink()
     assert main(campaign.words()) == 2
     said = printed(capsys)
     assert f"candidate: no run of sleep_storm in {len(lacking)} of 10 boots (candidate-0-{lacking[0]}" in said
@@ -139,8 +136,7 @@ def test_a_candidate_with_fewer_boots(tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize(("value", "why"), [(1e299, "no measurement is so large"), (0, "nothing takes no time")])
 def test_a_value_that_nothing_can_measure(value: float, why: str, campaign: Campaign) -> None:
-    wrong = run("candidate", "candidate-0-3", minute_of("candidate", 3), [metric(value)])
-    (campaign.candidate / "00013.json").write_text(json.dumps(wrong))
+    rewrite(campaign.candidate, lambda run: run["metrics"][0].update(value=value), 1)
     with pytest.raises(SchedlineError, match=why):
         main(campaign.words())
 
@@ -148,11 +144,7 @@ def test_a_value_that_nothing_can_measure(value: float, why: str, campaign: Camp
 def test_the_order_of_each_tool_is_checked(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
     """Of the second tool the kernels were measured one after the other: a drift failed, or passed, every time."""
     campaign.gates = BOTH
-    for name, seed in (("base", 3), ("candidate", 4)):
-        for place, value in enumerate(noise(seed)):
-            minute = 3000 + 10 * place + 1000 * (name == "candidate")
-            more = run(name, f"{name}-1-{place}", minute, [metric(2 * value)], tool="sleep_storm")
-            campaign.save(campaign.place / name, more)
+    campaign.boots(noise(3), noise(4), first=3000, order="blocks", tool="sleep_storm")
     assert main(campaign.words("--incomplete", "the tools ran in boots of their own")) == 3
     assert "so a drift could look like a change" in printed(capsys)
 
@@ -189,9 +181,7 @@ def test_boots_in_which_the_tool_skipped_itself(campaign: Campaign, capsys: pyte
 
 def test_boots_at_the_same_time_have_no_order(campaign: Campaign) -> None:
     """Without a clock all boots began in one minute of 2026, and a drift was a change in 6 of 20 campaigns."""
-    for path in campaign.candidate.iterdir():
-        found = json.loads(path.read_text())
-        path.write_text(json.dumps(found | {"started": "2026-11-01T00:00:30Z"}))
+    rewrite(campaign.candidate, lambda run: run.update(started="2026-11-01T00:00:30Z"))
     with pytest.raises(SchedlineError, match="which one machine cannot do: its clock was not set"):
         main(campaign.words())
     campaign.gates = campaign.gates.replace("[gate]", '[gate]\norder = "any"')
@@ -211,8 +201,9 @@ def test_what_the_candidate_cannot_be(
     samples: int, factor: float, code: int, said: str, campaign: Campaign, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A kernel that stalls takes fewer samples; and no kernel is a thousand times faster."""
-    for path in campaign.candidate.iterdir():
-        found = json.loads(path.read_text())
-        found["metrics"][0] |= {"n": samples, "value": factor * found["metrics"][0]["value"]}
-        path.write_text(json.dumps(found))
+
+    def change(run: dict[str, Any]) -> None:
+        run["metrics"][0] |= {"n": samples, "value": factor * run["metrics"][0]["value"]}
+
+    rewrite(campaign.candidate, change)
     assert (main(campaign.words()), said in printed(capsys)) == (code, True)
