@@ -175,14 +175,19 @@ def test_zero_in_the_base_has_no_percentage(campaign: Campaign, capsys: pytest.C
     assert "the same value" in printed(capsys)
 
 
+def _emptied(directory: Path) -> None:
+    shutil.rmtree(directory)
+    directory.mkdir()
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (lambda there: there.save(there.candidate, run("candidate", "x", 500, [metric(-5.0)])), "timer.p99 is below 0"),
         (lambda there: there.save(there.candidate, run("candidate", "x", 500, [metric(1, unit="us")])), "another unit"),
         (lambda there: shutil.rmtree(there.base), "base: no such file or directory"),
-        (lambda there: (shutil.rmtree(there.base), there.base.mkdir()), "holds no run file"),
-        (lambda there: (shutil.rmtree(there.candidate), there.candidate.mkdir()), "holds no run file"),
+        (lambda there: _emptied(there.base), "holds no run file"),
+        (lambda there: _emptied(there.candidate), "holds no run file"),
         (lambda there: shutil.copy(there.base / "00000.json", there.base / "copy.json"), "appears twice"),
         (lambda there: shutil.copy(there.base / "00000.json", there.candidate), "mixes runs whose build_id differs"),
         (lambda there: (there.base / "gone.json").symlink_to("nowhere"), "is no run-1: No such file"),

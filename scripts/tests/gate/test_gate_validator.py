@@ -194,7 +194,9 @@ def test_noise_on_one_side_is_noticed(
 
 
 def test_the_worst_run_and_more_than_a_fifth_of_the_boots_count(campaign: Campaign) -> None:
-    own = dict.fromkeys(("steal_percent", "interrupts_percent", "realtime_percent", "others_percent"), 0.0)
+    own: dict[str, Any] = dict.fromkeys(
+        ("steal_percent", "interrupts_percent", "realtime_percent", "others_percent"), 0.0
+    )
     own |= {"throttled": 0, "why": ""}
     for name in ("base", "candidate"):
         for place, value in enumerate(noise(len(name), 20)):
