@@ -221,8 +221,8 @@ class _Cell:
             for unit in (each for each in units if each not in found):
                 was = other.kept(unit)
                 if was and not was.failed and was.read.issuperset(unit.files):
-                    is_old = is_reached(self.tree, before, self.commit, was.read, was.declaring)
-                    (old if is_old else found)[unit] = was
+                    differs = is_reached(self.tree, before, self.commit, was.read, was.declaring)
+                    (old if differs else found)[unit] = was
         if missing := [unit for unit in units if unit not in found]:
             made = self._made(missing, old) if left_out is None else self._as_far_as_possible(missing, old)
             for unit, seen in made.items():

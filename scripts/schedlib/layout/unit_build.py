@@ -229,7 +229,8 @@ class UnitBuild:
         types = self.types_of(file, (), words)
         if types is None:
             return None
-        function = types.whole[types.whole.rfind("int main(") :]
+        # Markers of lines have the place of the source.
+        function = re.sub(r"^#.*\n", "", types.whole[types.whole.rfind("int main(") :], flags=re.M).split()
         return Bounds(types.read, types.declaring, sha256(f"{types.text}{function}".encode()).hexdigest())
 
 
@@ -258,8 +259,8 @@ def unit_build(cache: Path, tree: Tree, commit: str, column: Column) -> Iterator
                 src = lay_out(tree.src, texts, place / "src")
                 made = _opened(build, tree, src, frozenset(changed), place)
                 was = record.bounds
-                is_old = made and is_reached(tree, record.commit, commit, was.read, was.declaring)
-                bounds = made.bounds_of() if made and is_old else was
+                differs = is_reached(tree, record.commit, commit, was.read, was.declaring)
+                bounds = made.bounds_of() if made and differs else was
                 if made and bounds and bounds.digest == was.digest:
                     yield replace(made, bounds=bounds)
                     return
