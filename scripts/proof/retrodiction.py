@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from schedlib import doctor
@@ -28,10 +28,10 @@ from schedlib.formats.strict import Strict, Word
 from schedlib.layout.columns import ensure_tools, pack_columns
 from schedlib.layout.compile import Column
 from schedlib.layout.first_contract import Declaration, DraftGroup, first_contract, marked_groups
-from schedlib.layout.kernel_text import declaration_in, declaring_file, text_of_commit
+from schedlib.layout.kernel_text import declaring_file, text_of_commit
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.patch_findings import broken_rules
-from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, complained, share_line
+from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult, concerned, intruders, share_line
 from schedlib.options import TreeOptions
 from schedlib.process import run
 from schedlib.progress import say
@@ -168,12 +168,17 @@ def judge(bench: Bench, incident: Incident) -> Judged:
     return Judged(*about, caught, silent, tuple(said), packs)
 
 
+def complained(result: RuleResult, layout: Layout) -> tuple[str, ...]:
+    """The members that the complaint about a broken rule names."""
+    wrong = [each for each in result.clauses if each.outcome is RuleOutcome.FAIL]
+    names = [field.member for each in wrong for field in concerned(each, layout)]
+    return tuple(dict.fromkeys([*names, *(name for each in wrong for name in intruders(each, layout))]))
+
+
 def derived_rules(bench: Bench, incident: Incident, file: str, before: str) -> Rules:
     """The contract that the layout before gives."""
     layout = bench.layout(before, Rules((), (), files={incident.struct: file}))
-    # Only the file differs from the stock kernel, and what is found in that is kept.
-    text = replace(text_of_commit(bench.tree, bench.stock), read=lambda name: bench.tree.read(name, before))
-    declared = declaration_in(text, incident.struct, file, [layout])
+    declared = Declaration(incident.struct, file, bench.tree.read(file, before) or "", [layout])
     with scratch(bench.cache) as place:
         contract = first_contract(declared, known=list(known_groups(incident, declared)))
         write_atomic(place / f"{incident.struct}.toml", contract)

@@ -88,10 +88,6 @@ def _place(tag: str, names: Sequence[str]) -> str:
     return f"configs/contracts/sched/{tag}.toml{number}"
 
 
-def _array(change: str) -> str:
-    return change.replace("-", "_")
-
-
 def _known(clause: Clause, names: Sequence[str], source: Source) -> list[str]:
     return [name for name in names if (found := source.find(clause.type, name)) and found.has_offset]
 
@@ -138,7 +134,7 @@ def _tables(rules: Rules, source: Source, lists: Lists) -> str:
         )
         parts.append(
             f"\n/* {change}: {its[0].source} */\n"
-            f"static const struct layout_rule {_array(change)}_rules[] = {{\n\t{rows},\n}};\n"
+            f"static const struct layout_rule {change.replace('-', '_')}_rules[] = {{\n\t{rows},\n}};\n"
         )
     if any(rules.of(change) for change in rules.changes()):
         signs = ""
@@ -198,8 +194,8 @@ def _wrapped(macro: str, words: Sequence[str], separator: str, column: int) -> s
     return f"{macro}(" + f"\n{_indent(start)}".join(row.rstrip() for row in rows) + ")"
 
 
-def _group_macro(tag: str, group: str) -> str:
-    return re.sub(r"\W", "_", f"{tag}_{group}").upper()
+def _macro(text: str) -> str:
+    return re.sub(r"\W", "_", text).upper()
 
 
 Lists = Sequence[tuple[str, str, tuple[str, ...]]]
@@ -213,7 +209,7 @@ def _groups(rules: Rules, source: Source) -> Lists:
         members = tuple(name for name in group.names if source.find(tag, name))
         used = [c for c in rules.clauses if c.type == tag and set(members) <= {*c.members, *c.others}]
         if len(members) > 1 and used:
-            found.append((tag, _group_macro(tag, group.name), members))
+            found.append((tag, _macro(f"{tag}_{group.name}"), members))
     return found
 
 
@@ -225,7 +221,7 @@ def _long_lists(rules: Rules, source: Source, groups: Lists) -> Lists:
             names = tuple(_known(clause, named, source))
             made = _names(names, clause.type, groups)
             if any(one.endswith('"') and other.endswith('"') for one, other in pairwise(made)):
-                macro = re.sub(r"\W", "_", f"{clause.rule}_{kind_in_c(clause.kind)}").upper()
+                macro = _macro(f"{clause.rule}_{kind_in_c(clause.kind)}")
                 again = sum(macro in known for known in found.values())
                 found.setdefault((clause.type, names), f"{macro}_{again}" if again else macro)
     return [(tag, macro, names) for (tag, names), macro in found.items()]

@@ -234,11 +234,6 @@ def _notes(group: MemberGroup, uses: Sequence[Use], middle: int) -> Iterable[str
             yield f"{what}s that are not declared: {', '.join(more)}"
 
 
-def check_contract(contract: Contract, profile: Profile) -> tuple[CheckedGroup, ...]:
-    """Hold each group of a contract against a profile."""
-    return tuple(check_group(group, profile) for group in contract.group)
-
-
 def ungrouped(contract: Contract, profile: Profile) -> tuple[str, ...]:
     """The members that are not cold and in no group."""
     held = {_plain(name).split(".")[0] for group in contract.group for name in group.names}

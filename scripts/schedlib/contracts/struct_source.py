@@ -88,7 +88,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Body:
+class StructText:
     """A structure or union that is declared at the left margin.
 
     Attributes:
@@ -101,7 +101,7 @@ class Body:
     lines: tuple[Line, ...]
 
 
-def bodies(text: str) -> Iterator[Body]:
+def bodies(text: str) -> Iterator[StructText]:
     """The structures of a file."""
     tag, depth = "", 0
     guards: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ def bodies(text: str) -> Iterator[Body]:
             depth += line.text.count("{") - line.text.count("}")
             if depth <= 0:
                 inside = line.text.partition("{")[2].rpartition("}")[0]
-                yield Body(tag, guards, tuple(lines) or (line._replace(text=inside),))
+                yield StructText(tag, guards, tuple(lines) or (line._replace(text=inside),))
                 tag, depth = "", 0
 
 
@@ -183,7 +183,7 @@ _ATTRIBUTE = re.compile(
 )
 
 
-def _members(body: Body) -> Iterator[tuple[str, Declared]]:
+def _members(body: StructText) -> Iterator[tuple[str, Declared]]:
     """The direct members, those of unnamed structs and unions included."""
     inner: list[list[tuple[str, Declared]]] = [[]]
     declaration = ""

@@ -179,7 +179,7 @@ def judge_kernels(rules: Rules, kernels: Sequence[tuple[str, Layout]]) -> list[J
 
 
 @dataclass(frozen=True)
-class Step:
+class DriftStep:
     """Two kernels that follow each other."""
 
     rules: Rules

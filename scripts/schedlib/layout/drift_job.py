@@ -26,9 +26,9 @@ from schedlib.layout.drift import (
     DriftKernel,
     DriftKind,
     DriftMove,
+    DriftStep,
     JudgedKernel,
     LayoutDriftDocument,
-    Step,
     judge_kernels,
 )
 from schedlib.layout.kernel_text import declaring_files, text_of_commit
@@ -169,7 +169,7 @@ def _document(
                 sizes = f"{layout.line} bytes in a line, before {was.layout.line}"
                 kernel.note(f"not compared on {name}: {sizes}")
             elif was:
-                step = Step(rules, was, now)
+                step = DriftStep(rules, was, now)
                 compared = compared or _is_comparable(was, now)
                 for finding in step.findings(held):
                     found.setdefault(finding, []).append(name)

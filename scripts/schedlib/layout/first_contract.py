@@ -30,14 +30,21 @@ class Declaration:
 
     Attributes:
         file: the file that declares it.
-        text: the declaration, without comments.
+        source: the text of that file.
         layouts: where it is, in one configuration or more.
     """
 
     struct: str
     file: str
-    text: str
+    source: str
     layouts: Sequence[Layout]
+
+    @cached_property
+    def text(self) -> str:
+        """The declaration, without comments; empty if it is not there."""
+        pattern = rf"^struct {re.escape(self.struct)} \{{.*?^\}}[^;]*;"
+        match = re.search(pattern, without_comments(self.source), re.M | re.S)
+        return match[0] if match else ""
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -66,12 +73,6 @@ _EXAMPLE = """\
 # [[group.promise]]
 # id = "{prefix}.G1"
 # keep = "on one line" # docs/contracts.md has the other promises"""
-
-
-def find_declaration(struct: str, text: str) -> str:
-    """The declaration of a structure in a file, without comments; empty if it is not there."""
-    match = re.search(rf"^struct {re.escape(struct)} \{{.*?^\}}[^;]*;", without_comments(text), re.M | re.S)
-    return match[0] if match else ""
 
 
 def marked_groups(names: Sequence[str]) -> dict[str, tuple[str, ...]]:

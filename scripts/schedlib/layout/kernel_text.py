@@ -13,8 +13,6 @@ from schedlib.cache import cache_dir, digest_of, write_atomic
 from schedlib.contracts.struct_source import HEADERS
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
-from schedlib.layout.first_contract import Declaration, find_declaration
-from schedlib.layout.rule_judge import Layout
 from schedlib.tree.kernel_tree import Tree
 
 _PLACES = ("*.h", "*.c", ":!arch", ":!tools", ":!samples", ":!scripts", ":!Documentation")
@@ -114,8 +112,3 @@ def declaring_file(kernel: KernelText, struct: str, changed: Mapping[str, tuple[
     if found:
         raise SchedlineError(f"{len(found)} files declare struct {struct}: {', '.join(found[:5])}", "name one: --file")
     raise SchedlineError(f"{kernel.origin} declares no struct {struct} at the left margin", "check its name")
-
-
-def declaration_in(kernel: KernelText, struct: str, file: str, layouts: Sequence[Layout]) -> Declaration:
-    """What a kernel says of a structure that one of its files declares."""
-    return Declaration(struct, file, find_declaration(struct, kernel.read(file) or ""), layouts)

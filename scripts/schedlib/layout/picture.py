@@ -5,19 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schedlib.layout.members import Field
 from schedlib.layout.rule_judge import ClauseResult, Layout, concerned, member_holds
-
-
-def concerned_lines(result: ClauseResult, layout: Layout) -> list[int]:
-    """The lines worth drawing: those of the first member, and of each member that is not where it should be."""
-    if not result.fields:
-        return [layout.line_of(layout.types[result.clause.type].size - 1)]
-    lines: set[int] = set()
-    for number, member in enumerate(result.named):
-        if number == 0 or not member_holds(result, member, layout):
-            lines |= {layout.line_of(member.offset), layout.line_of(member.last)}
-    return sorted(lines)
 
 
 def draw_line(tag: str, line: int, layout: Layout, marked: frozenset[str]) -> Iterator[str]:
@@ -39,22 +27,19 @@ def _hole(start: int, end: int) -> str:
     return f"  {start:7} {end - start:7}  (hole)"
 
 
-def member_line(field: Field, layout: Layout) -> str:
-    """A member's place in words."""
-    first, last = layout.line_of(field.offset), layout.line_of(field.last)
-    lines = f"line {first}" if first == last else f"lines {first}-{last}"
-    times = f", {field.count} times, every {field.stride}" if field.count > 1 else ""
-    return f"{field.member}: offset {field.offset}, size {field.size}, {lines}{times}"
-
-
 def draw_clause(result: ClauseResult, layout: Layout) -> Iterator[str]:
-    """The members of a clause, and a picture of the lines concerned."""
+    """The members of a clause, and a picture of the lines of the first, and of each that is not where it should be."""
     tag = result.clause.type
     kind = layout.types[tag]
     aligned = f", aligned to {kind.align}" if kind.align else ""
     yield f"struct {tag}: size {kind.size}{aligned}, lines of {layout.line}"
     for field in concerned(result, layout):
-        yield f"  {member_line(field, layout)}"
+        first, last = layout.line_of(field.offset), layout.line_of(field.last)
+        at = f"line {first}" if first == last else f"lines {first}-{last}"
+        times = f", {field.count} times, every {field.stride}" if field.count > 1 else ""
+        yield f"  {field.member}: offset {field.offset}, size {field.size}, {at}{times}"
+    shown = [each for each in result.named if each == result.named[0] or not member_holds(result, each, layout)]
+    ends = {layout.line_of(byte) for each in shown for byte in (each.offset, each.last)}
     marked = frozenset(field.member for field in result.named)
-    for line in concerned_lines(result, layout):
+    for line in sorted(ends) if result.fields else [layout.line_of(kind.size - 1)]:
         yield from (f"  {text}" for text in draw_line(tag, line, layout, marked))

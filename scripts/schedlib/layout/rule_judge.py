@@ -307,13 +307,6 @@ def intruders(result: ClauseResult, layout: Layout) -> list[str]:
     return [member.name for member in layout.structures[result.clause.type].members if member.name in found]
 
 
-def complained(result: RuleResult, layout: Layout) -> tuple[str, ...]:
-    """The members that the complaint about a broken rule names."""
-    wrong = [each for each in result.clauses if each.outcome is RuleOutcome.FAIL]
-    names = [field.member for each in wrong for field in concerned(each, layout)]
-    return tuple(dict.fromkeys([*names, *(name for each in wrong for name in intruders(each, layout))]))
-
-
 def _strangers(result: ClauseResult, member: Field, layout: Layout) -> list[str]:
     """Members that a clause does not name, with bytes where it wants none of them because of one of its members."""
     if result.clause.kind is ClauseKind.UNBROKEN:

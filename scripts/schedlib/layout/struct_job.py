@@ -9,12 +9,12 @@ from pathlib import Path
 
 from schedlib.cache import write_atomic
 from schedlib.contracts.contract_rules import Rules
-from schedlib.contracts.measured import CheckedGroup, Profile, check_contract, percent, ungrouped, verdict_of
+from schedlib.contracts.measured import CheckedGroup, Profile, check_group, percent, ungrouped, verdict_of
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import read_result
 from schedlib.formats.contract_file import Contract, read_contract
-from schedlib.layout.first_contract import first_contract
-from schedlib.layout.kernel_text import declaration_in, declaring_file
+from schedlib.layout.first_contract import Declaration, first_contract
+from schedlib.layout.kernel_text import declaring_file
 from schedlib.layout.kernel_versions import CommitVersions, opened
 from schedlib.layout.layout_diff import draw
 from schedlib.layout.layout_options import ContractCheckOptions, InitOptions, LayoutOptions
@@ -86,7 +86,7 @@ def init_contract(options: InitOptions) -> Verdict:
         layouts = [pair[1] for pair in _both(versions, struct, file)]
         for layout in layouts:
             _require(layout, struct)
-        text = first_contract(declaration_in(versions.text, struct, file, layouts), profile)
+        text = first_contract(Declaration(struct, file, versions.text.read(file) or "", layouts), profile)
     if options.out:
         write_atomic(options.out, text)
         print(options.out)
@@ -125,7 +125,7 @@ def check_against_profile(options: ContractCheckOptions) -> Verdict:
     """
     contract = read_contract(options.contract)
     profile = profile_of(options.profile, contract.struct)
-    checked = check_contract(contract, profile)
+    checked = tuple(check_group(group, profile) for group in contract.group)
     for text in _told(contract, profile, checked):
         print(text)
     verdict = verdict_of(checked)

@@ -18,8 +18,8 @@ from schedlib.layout.drift import (
     DriftKernel,
     DriftKind,
     DriftMove,
+    DriftStep,
     LayoutDriftDocument,
-    Step,
     judge_kernels,
 )
 from schedlib.layout.drift_job import rows, text
@@ -54,12 +54,12 @@ def between(rules: Rules, *layouts: Layout) -> list[DriftFinding]:
     """What is found between the last two of some kernels."""
     judged = judge_kernels(rules, [(str(at), each) for at, each in enumerate(layouts)])
     held = {name for each in judged[:-1] for name, row in each.results.items() if row.outcome.value == "pass"}
-    return list(Step(rules, judged[-2], judged[-1]).findings(held))
+    return list(DriftStep(rules, judged[-2], judged[-1]).findings(held))
 
 
 def moves_of(rules: Rules, *layouts: Layout) -> list[DriftMove]:
     before, after = judge_kernels(rules, [(str(at), each) for at, each in enumerate(layouts)])
-    return list(Step(rules, before, after).moves())
+    return list(DriftStep(rules, before, after).moves())
 
 
 @pytest.mark.parametrize("kept", [TOGETHER, CLOSED, APART])
