@@ -35,7 +35,7 @@ from schedlib.layout.kernel_text import declaring_files, text_of_commit
 from schedlib.layout.layout_options import DEFAULT_ARCH, DriftOptions, LayoutOperand
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.rule_judge import Layout, RuleOutcome
-from schedlib.layout.vmlinux import RUNNING_BTF, KnownKernel, kernel_of, layout_of_kernel, running_kernel
+from schedlib.layout.vmlinux import KnownKernel, kernel_of, layout_of_kernel
 from schedlib.names import pack_names
 from schedlib.progress import table
 from schedlib.tree.kernel_tree import Tree
@@ -84,7 +84,7 @@ class _Compared:
         if isinstance(self.kernel, KnownKernel):
             if self.arch != column.arch.name:
                 return None
-            layout = layout_of_kernel(self.operand.path or RUNNING_BTF, self.kernel, rules)
+            layout = layout_of_kernel(self.operand.path, self.kernel, rules)
             if layout.assumed:
                 self.note(layout.assumed)
             return layout
@@ -136,11 +136,8 @@ def _shown(column: Column) -> str:
 
 
 def _opened(operand: LayoutOperand, rules: Rules) -> _Compared:
-    path = operand.path
-    if path is None and operand.series is None:
-        return _Compared(operand, running_kernel())
-    if path and not path.is_dir():
-        return _Compared(operand, kernel_of(path))
+    if operand.is_built:
+        return _Compared(operand, kernel_of(operand.path))
     tree, composition = composed_operand(operand)
     files = declaring_files(text_of_commit(tree, composition.commit), rules.files)
     return _Compared(operand, (tree, composition.commit), files)

@@ -75,11 +75,8 @@ class LayoutDiffDocument(Document, frozen=True, kw_only=True):
 
 def _operand(operand: LayoutOperand, column: Column, rules: Rules) -> Layout:
     """The layout of one side of `layout diff`."""
-    path = operand.path
-    if path is None and operand.series is None:
-        return layout_of_built(None, rules)
-    if path and not path.is_dir():
-        return layout_of_built(path, rules)
+    if operand.is_built:
+        return layout_of_built(operand.path, rules)
     tree, composition = composed_operand(operand)
     ensure_tools([column])
     layout = pack_layout(cache_dir(), tree, composition.commit, column, rules)

@@ -40,7 +40,7 @@ from schedlib.layout.rule_judge import (
     presence_of,
     shared_members,
 )
-from schedlib.layout.vmlinux import RUNNING_BTF, kernel_of, layout_of_kernel, running_kernel
+from schedlib.layout.vmlinux import kernel_of, layout_of_kernel
 from schedlib.progress import table as aligned
 from schedlib.tree.changes import change_table
 from schedlib.tree.compose import refuse_lost_members
@@ -79,8 +79,8 @@ def judge_layout(options: LayoutOptions) -> Verdict:
 def _of_kernel(options: LayoutOptions, rules: Rules) -> tuple[tuple[JudgedColumn, ...], dict[str, str]]:
     """The column of a built kernel, and what it is of."""
     doctor.require(["layout"])
-    kernel = kernel_of(options.vmlinux) if options.vmlinux else running_kernel()
-    layout = layout_of_kernel(options.vmlinux or RUNNING_BTF, kernel, rules)
+    kernel = kernel_of(options.vmlinux)
+    layout = layout_of_kernel(options.vmlinux, kernel, rules)
     column = judge_column(rules, kernel.name, layout, frozenset(options.expect or ()))
     return (column,), {"kernel": kernel.name, "machine": kernel.machine}
 

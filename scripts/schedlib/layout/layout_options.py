@@ -53,6 +53,11 @@ class LayoutOperand:
     series: str | None = None
     changes: tuple[str, ...] = ()
 
+    @property
+    def is_built(self) -> bool:
+        """Whether it is a kernel that is built already."""
+        return self.series is None and (self.path is None or not self.path.is_dir())
+
 
 def struct_tag(text: str) -> str:
     """An argparse type: the tag of a structure, with or without `struct`."""

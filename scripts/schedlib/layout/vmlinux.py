@@ -76,12 +76,16 @@ def running_kernel() -> KnownKernel:
     return KnownKernel(f"running {release}", platform.machine(), parse_config(config))
 
 
-def kernel_of(path: Path) -> KnownKernel:
-    """What is known about a vmlinux. Its configuration is embedded (CONFIG_IKCONFIG) or in a .config beside it.
+def kernel_of(path: Path | None) -> KnownKernel:
+    """What is known about a vmlinux, or the running kernel for None.
+
+    The configuration of a vmlinux is embedded (CONFIG_IKCONFIG) or in a .config beside it.
 
     Raises:
         SchedlineError: it cannot be read.
     """
+    if path is None:
+        return running_kernel()
     machine, embedded = platform.machine(), ""
     try:
         with path.open("rb") as file:
@@ -126,19 +130,19 @@ def layout_of_built(vmlinux: Path | None, rules: Rules) -> Layout:
     Raises:
         SchedlineError: it has no debug information, or cannot be read.
     """
-    kernel = kernel_of(vmlinux) if vmlinux else running_kernel()
-    return layout_of_kernel(vmlinux or RUNNING_BTF, kernel, rules)
+    return layout_of_kernel(vmlinux, kernel_of(vmlinux), rules)
 
 
-def layout_of_kernel(path: Path, kernel: KnownKernel, rules: Rules) -> Layout:
-    """The layout in a file with DWARF or BTF.
+def layout_of_kernel(path: Path | None, kernel: KnownKernel, rules: Rules) -> Layout:
+    """The layout in a file with DWARF or BTF, or of the running kernel for None.
 
     Raises:
         SchedlineError: it has no debug information, or cannot be read.
     """
     # The last three tell the sizes of masks, locks and pointers.
     tags = tuple(dict.fromkeys((*rules.types(), *rules.files, "rq", "root_domain", "cpupri")))
-    structures = read_members(path, tags, ((tag, name) for tag, names, _ in rules.members for name in names))
+    paths = ((tag, name) for tag, names, _ in rules.members for name in names)
+    structures = read_members(path or RUNNING_BTF, tags, paths)
     line, assumed = line_of(kernel)
     holds, unknown = _conditions(kernel, rules, structures, line)
     return Layout(kernel.name, line, assumed, holds, unknown, structures)
