@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 
 from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir
@@ -26,7 +25,7 @@ from schedlib.formats.layout_document import (
 )
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
-from schedlib.layout.compile import Column, compiler_of
+from schedlib.layout.compile import compiler_of
 from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.picture import draw_clause
@@ -44,7 +43,6 @@ from schedlib.layout.vmlinux import kernel_of, layout_of_kernel
 from schedlib.progress import table as aligned
 from schedlib.tree.changes import change_table
 from schedlib.tree.compose import refuse_lost_members
-from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
 
 
@@ -97,29 +95,21 @@ def _of_tree(options: LayoutOptions, rules: Rules) -> tuple[tuple[JudgedColumn, 
         refuse_unknown_members(pack_rules((), options.contracts), read)
         for text in left_out(rules, unknown_members(rules, read)):
             print(text)
-    columns = judged_columns(cache_dir(), tree, composition.commit, wanted, rules, composition.expected)
+    columns = []
+    for column in wanted:
+        try:
+            layout = pack_layout(cache_dir(), tree, composition.commit, column, rules)
+        except Dropped as dropped:
+            columns.append(JudgedColumn(column.name, None, absent=dropped.observed))
+        else:
+            columns.append(judge_column(rules, column.name, layout, composition.expected))
     fingerprint = {
         "tree": tree.origin,
         "commit": composition.commit,
         "machine": platform.machine(),
         **{f"compiler {column.arch.name}": compiler_of(column.arch) for column in wanted},
     }
-    return columns, fingerprint
-
-
-def judged_columns(
-    cache: Path, tree: Tree, commit: str, columns: Sequence[Column], rules: Rules, expected: frozenset[str]
-) -> tuple[JudgedColumn, ...]:
-    """Compile what is not in the cache, and check the rules on each column."""
-    judged: list[JudgedColumn] = []
-    for column in columns:
-        try:
-            layout = pack_layout(cache, tree, commit, column, rules)
-        except Dropped as dropped:
-            judged.append(JudgedColumn(column.name, None, absent=dropped.observed))
-            continue
-        judged.append(judge_column(rules, column.name, layout, expected))
-    return tuple(judged)
+    return tuple(columns), fingerprint
 
 
 MOST_NAMES = 8
