@@ -247,13 +247,9 @@ class Run(Document, frozen=True, kw_only=True):
             (float(count) for bars in (self.histograms or {}).values() for _, count in bars),
             (self.noise.foreign_cpu_s, float(self.noise.foreign_switches)) if self.noise else (),
         )
-        digits = 0
-        for each in figures:
-            # The first digit of a figure is the same in most runs.
-            digits += max(0, _digits(abs(each)) - 1)
-            if digits >= _TELLING:
-                return True
-        return False
+        # The first digit of a figure is the same in most runs.
+        digits = itertools.accumulate(max(0, _digits(abs(each)) - 1) for each in figures)
+        return any(each >= _TELLING for each in digits)
 
     def value(self, name: str) -> float | None:
         return next((metric.value for metric in self.metrics if metric.name == name), None)
@@ -372,10 +368,8 @@ def refuse_copies(directories: Iterable[Iterable[tuple[int, str]]]) -> None:
         directories: of each directory the content() and the path of its runs, if they tell themselves.
     """
     seen: dict[int, str] = {}
-    for directory in directories:
-        found = dict(directory)
-        if copies := found.keys() & seen.keys():
-            content = min(copies)
+    for found in map(dict, directories):
+        if (content := min(found.keys() & seen.keys(), default=None)) is not None:
             why = f"it is a copy: {seen[content]} has the same figures, to the last digit, in another directory"
             raise Refused(found[content], Run, why, AGAIN)
         seen |= found

@@ -7,6 +7,7 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -134,15 +135,12 @@ def foreign_formats(directory: Path) -> tuple[str, ...]:
     """
     found = set()
     for _, path in islice(_paths(directory), 1000):
-        try:
-            text = read_regular(path, LARGEST).decode()
-        except (OSError, UnicodeDecodeError):
-            continue
-        file = ResultFile(text, name=path.name)
-        if _is_own(file):
-            return ()
-        if kind := _format_of(file):
-            found.add(kind.name)
+        with suppress(OSError, UnicodeDecodeError):
+            file = ResultFile(read_regular(path, LARGEST).decode(), name=path.name)
+            if _is_own(file):
+                return ()
+            if kind := _format_of(file):
+                found.add(kind.name)
     return tuple(sorted(found))
 
 
@@ -199,7 +197,11 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
 def _runs(found: Sequence[_Found], unit: Unit, failed: list[str]) -> list[tuple[str, Run]]:
     """The runs of all files. What is wrong with one is added to `failed`."""
     told = [(file, number, each) for file in found for number, each in enumerate(file.told)]
-    shared = _shared([each for _, _, each in told])
+    # They are those of one kernel on one machine.
+    shared = {}
+    for entry in ("kernel", "machine_name"):
+        if len(values := {each.about[entry] for _, _, each in told if entry in each.about}) == 1:
+            shared[entry] = values.pop()
     seen: dict[str, str] = {}
     # With --unit run the first run of each tool is the first boot, and so on.
     boots: dict[int, str] = {}
@@ -213,18 +215,9 @@ def _runs(found: Sequence[_Found], unit: Unit, failed: list[str]) -> list[tuple[
             failed.append(f"{file.name}: it is a copy of {seen[digest]}")
         if each.boot and unit == "run":
             failed.append(f"{file.name}: it has a column boot, and --unit run says that all files are of one boot")
-        boot = f"{unit} {each.boot or digest}"
-        if unit == "run":
-            boot = boots.setdefault(places[each.tool], f"{boot} {number}")
-            places[each.tool] += 1
-        fingerprint = {
-            **dict.fromkeys(ENTRIES, NOT_RECORDED),
-            **shared,
-            **each.about,
-            "boot_id": boot,
-            "unit": unit,
-            "order": BY_START if each.started else BY_FILE_TIME,
-        }
+        boot = f"{unit} {each.boot or digest}" + (f" {number}" if unit == "run" and len(file.told) > 1 else "")
+        fingerprint = {**dict.fromkeys(ENTRIES, NOT_RECORDED), **shared, **each.about, "boot_id": boot, "unit": unit}
+        fingerprint["order"] = BY_START if each.started else BY_FILE_TIME
         started = each.started or datetime.fromtimestamp(file.when, UTC)
         # The place in the file tells two runs of one file apart.
         head = Head(each.tool, started.isoformat(), float(number), fingerprint)
@@ -236,16 +229,6 @@ def _runs(found: Sequence[_Found], unit: Unit, failed: list[str]) -> list[tuple[
         except _UNREADABLE as error:
             failed.append(f"{file.name}: {in_words(error)}")
     return runs
-
-
-def _shared(told: Sequence[ForeignRun]) -> dict[str, str]:
-    """The kernel and the machine of a directory, if its files tell one: they are those of one kernel on one machine."""
-    shared = {}
-    for entry in ("kernel", "machine_name"):
-        values = {each.about[entry] for each in told if entry in each.about}
-        if len(values) == 1:
-            shared[entry] = values.pop()
-    return shared
 
 
 # ---- what is judged without a gates file ----
@@ -266,10 +249,8 @@ def gate_for(sides: Sequence[Imported], budget: float, detect: float) -> Gate:
             f"nothing says which of these metrics are better lower or higher: {', '.join(names[:5])}",
             "add a column direction (lower or higher) to --columns, or give a gates file with --gates",
         )
-    first = sides[0].runs[0][1].fingerprint
-    known = first["unit"] == "boot" and all(
-        run.fingerprint["order"] != BY_FILE_TIME for side in sides for _, run in side.runs
-    )
+    fingerprints = [run.fingerprint for side in sides for _, run in side.runs]
+    known = all(each["unit"] == "boot" and each["order"] != BY_FILE_TIME for each in fingerprints)
     metrics = (GateRule(*key, direction, Method.RANK, budget, detect) for key, direction in rules.items())
     return gate_of("imported", GateHead(order="interleaved" if known else "any"), tuple(metrics))
 
@@ -280,14 +261,20 @@ def judged(sides: Sequence[Imported]) -> Mapping[Key, Direction]:
     Of a format's alternatives the first counts that any run has. If another run lacks it, the gate says so: its value
     may be missing because it is so bad.
     """
+    directions: dict[str, dict[str, Direction]] = {}
+    kinds: dict[str, ForeignFormat] = {}
+    for (_, run), kind in (pair for side in sides for pair in zip(side.runs, side.formats, strict=True)):
+        kinds.setdefault(run.row, kind)
+        directions.setdefault(run.row, {}).update((each.name, each.direction) for each in run.metrics)
     rules: dict[Key, Direction] = {}
-    pairs = [(kind, run) for side in sides for (_, run), kind in zip(side.runs, side.formats, strict=True)]
-    for tool in dict.fromkeys(run.row for _, run in pairs):
-        mine = [(kind, run) for kind, run in pairs if run.row == tool]
-        directions = {each.name: each.direction for _, run in mine for each in run.metrics}
-        for patterns in mine[0][0].judged:
-            names = [name for name in directions if any(fnmatchcase(name, pattern) for pattern in patterns)]
-            if kept := {(tool, name): directions[name] for name in names if directions[name] != "neither"}:
-                rules |= kept
-                break
+    for tool, found in directions.items():
+        alternatives = (
+            {
+                (tool, name): better
+                for name, better in found.items()
+                if better != "neither" and any(fnmatchcase(name, pattern) for pattern in patterns)
+            }
+            for patterns in kinds[tool].judged
+        )
+        rules |= next(filter(None, alternatives), {})
     return rules

@@ -14,9 +14,10 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from campaigns import GATES, minute_of, run
 
 from schedlib.errors import SchedlineError
 from schedlib.formats.document import parse
@@ -25,28 +26,12 @@ from schedlib.gate.comparison import compare
 from schedlib.gate.gate_options import GateOptions
 from schedlib.verdict import Verdict
 
-HERE = Path(__file__).parent
-
-START = datetime(2026, 11, 1, tzinfo=UTC)
-
 _VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2**63, -(2**63) - 1, 10**400, 1e308, -0.0, 5e-324, 0.5, float("nan"), float("inf")),
     *("", "x", "\x00", "a\nverdict: PASS", "\x1b[2J", "\ud800", "\u202e", "x" * 100_000, "DONE", "SKIP", "ERROR"),
     *("run-1", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "2026-W45", "lower"),
     *([], {}, [[]], [0] * 1000, {"a": 1}, "timer.p99", "exact", "exceedance", "quantile", "rate"),
 )
-
-_GATES = """\
-[gate]
-looks = [5, 10]
-[[metric]]
-tool = "rt_wakeup"
-name = "timer.p50"
-direction = "lower"
-method = "rank"
-budget = 3
-detect = 25
-"""
 
 
 def _paths(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -88,14 +73,10 @@ def mutated_structure(document: Mapping[str, Any], lot: random.Random) -> bytes:
 
 def _boot(document: Mapping[str, Any], name: str, place: int, value: float) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(json.dumps(document))
-    slot = 2 * place + ((place % 2) ^ (name == "candidate"))
-    found["started"] = (START + timedelta(minutes=10 * slot)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    found["uptime_s"] = 60.0
-    more = {"boot_id": f"{name}-{place}", "kernel": f"7.3.4-{name} #1 SMP", "build_id": f"{name}00"}
-    found["fingerprint"] |= more
-    for metric in found["metrics"]:
-        if metric["name"] == "timer.p50":
-            metric["value"] = value
+    like = run(name, f"{name}-{place}", minute_of(name, place), [])
+    found |= {"started": like["started"], "uptime_s": 60.0}
+    found["fingerprint"] |= {each: like["fingerprint"][each] for each in ("boot_id", "kernel", "build_id")}
+    next(metric for metric in found["metrics"] if metric["name"] == "timer.p50")["value"] = value
     return found
 
 
@@ -114,12 +95,10 @@ def _mutated_run(document: Mapping[str, Any], lot: random.Random) -> bytes:
 def compare_some(place: Path, lot: random.Random, *, factor: float, mutants: int) -> Verdict | None:
     """Mutate some files of a campaign, and compare. None if the gate refuses it."""
     shutil.rmtree(place, ignore_errors=True)
-    (place / "gates.toml").parent.mkdir(parents=True, exist_ok=True)
-    (place / "gates.toml").write_text(_GATES)
-    wakeup = json.loads((HERE / "recorded_runs/rt_wakeup.json").read_text())
+    wakeup = json.loads((Path(__file__).parent / "recorded_runs/rt_wakeup.json").read_text())
     files: list[tuple[Path, dict[str, Any]]] = []
     for name, times in (("base", 1.0), ("candidate", factor)):
-        (place / name).mkdir()
+        (place / name).mkdir(parents=True)
         for boot in range(10):
             value = round(times * 10_000 * math.exp(0.03 * lot.gauss(0, 1)), 6)
             files.append((place / name / f"{boot:02}.json", _boot(wakeup, name, boot, value)))
@@ -129,8 +108,10 @@ def compare_some(place: Path, lot: random.Random, *, factor: float, mutants: int
         changed = _mutated_run(content, lot)
         target = path if lot.random() < 0.5 else path.with_name(f"more-{path.name}")
         target.write_bytes(changed)
+    gates = place / "gates.toml"
+    gates.write_text(GATES.replace("timer.p99", "timer.p50").replace("[10, 20]", "[5, 10]"))
     try:
-        return compare(GateOptions(place / "base", place / "candidate", str(place / "gates.toml"))).status
+        return compare(GateOptions(place / "base", place / "candidate", str(gates))).status
     except SchedlineError as error:
         assert "\n  next: " in str(error)
         return None
