@@ -64,13 +64,18 @@ def blame(player: Player, observed: Observed, result: TrafficResult, place: Path
     shown: dict[str, list[TrafficRow]] = {name: [] for name in names}
     for row in result.middle.rows:
         shown.get(field_name(row), []).append(row)
-    pieces = _pieces(observed)
+    pieces: dict[str, list[Watch]] = {}
+    for watch in observed.watches:
+        # Once for each element of an array.
+        for *_, name in _fields_of(observed, watch):
+            pieces.setdefault(name, []).append(watch)
     blamed = []
     for name in names:
         columns = zip(*(found.get(name, (0, 0, 0, 0)) for found in guests), strict=True)
         saved, saved_upgrades, alone, inside = columns
         size, number = _room(observed, result, pieces[name])
-        readers, writers = _callers(shown[name])
+        writes = totals((row for row in shown[name] if row.kind != "load"), function_name)
+        reads = totals((row for row in shown[name] if row.kind == "load"), function_name)
         each = BlamedField(
             field=name,
             saved=saved,
@@ -80,8 +85,8 @@ def blame(player: Player, observed: Observed, result: TrafficResult, place: Path
             elsewhere={way: found[name][0] for way, found in elsewhere.items() if name in found},
             bytes=size,
             objects=number,
-            readers=readers,
-            writers=writers,
+            readers=_frequent({each: reads[each] for each in reads if each not in writes}),
+            writers=_frequent(writes),
         )
         blamed.append(each)
     return tuple(sorted(blamed, key=lambda each: (-middle(each.saved), -middle(each.alone), each.field)))
@@ -157,15 +162,6 @@ def _fields_of(observed: Observed, watch: Watch) -> Iterator[tuple[int, int, str
                 yield offset, field.size, named(watch.owner, path)
 
 
-def _pieces(observed: Observed) -> dict[str, list[Watch]]:
-    """For each field, the watch that it lies in; once for each element of an array."""
-    found: dict[str, list[Watch]] = {}
-    for watch in observed.watches:
-        for *_, name in _fields_of(observed, watch):
-            found.setdefault(name, []).append(watch)
-    return found
-
-
 def _room(observed: Observed, result: TrafficResult, pieces: Sequence[Watch]) -> tuple[int, int]:
     """How much larger an object becomes if all elements of a field get lines, and how many objects there are."""
     first, line = pieces[0], observed.parameters.line
@@ -176,13 +172,6 @@ def _room(observed: Observed, result: TrafficResult, pieces: Sequence[Watch]) ->
         return -first.size % line, number
     size = first.size if first.prefix else structure.size
     return -size % line + sum(watch.key == first.key for watch in pieces) * line, number
-
-
-def _callers(rows: Sequence[TrafficRow]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Who only reads a field, and who writes it, by its rows."""
-    writes = totals((row for row in rows if row.kind != "load"), function_name)
-    reads = totals((row for row in rows if row.kind == "load"), function_name)
-    return _frequent({each: reads[each] for each in reads if each not in writes}), _frequent(writes)
 
 
 def _frequent(functions: dict[str, Counts]) -> tuple[str, ...]:

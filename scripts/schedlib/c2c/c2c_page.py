@@ -12,7 +12,6 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from schedlib.c2c import traffic_diff
 from schedlib.c2c.traffic_report import Section, function_name, most_missed, sections, totals
 from schedlib.formats.c2c_document import Counts, MappedField, TrafficResult, TrafficRow, Watched
 from schedlib.formats.svg import STYLE, Cell, DrawnLine, DrawnObject, Key, beside
@@ -39,31 +38,26 @@ _MEANING = (
 )
 
 
-def _table(result: TrafficResult) -> list[TrafficRow]:
+def _drawn(result: TrafficResult) -> list[TrafficRow]:
     return [row for row in result.middle.rows if not row.neighbour and not row.prefix]
-
-
-def _hottest(result: TrafficResult) -> int:
-    cells = totals(_table(result), lambda row: (row.owner, row.path))
-    return max((counts.false_shared for counts in cells.values()), default=0)
 
 
 def both(found: Mapping[str, TrafficResult]) -> str:
     """The pictures of results side by side, each with its name; the same colour means the same number."""
-    hottest = max(map(_hottest, found.values()))
-    return beside([(name, picture(result, hottest)) for name, result in found.items()])
+    return beside([(name, picture(result, *found.values())) for name, result in found.items()])
 
 
-def picture(result: TrafficResult, hottest: int | None = None) -> str:
+def picture(result: TrafficResult, *scale: TrafficResult) -> str:
     """The structures of a result, in the guest of the middle quantum, as SVG.
 
-    `hottest`: the number that has the darkest colour; None takes the largest of this result.
+    `scale`: the field with the most false sharing in these results has the darkest colour; without any, in this one.
     """
-    table, hottest = _table(result), _hottest(result) if hottest is None else hottest
-    whole = [watched for watched in result.watched if watched.fields and not watched.prefix]
-    objects = [
-        _object(result, watched, [row for row in table if row.owner == watched.owner], hottest) for watched in whole
-    ]
+    cells = [totals(_drawn(each), lambda row: (row.owner, row.path)) for each in scale or (result,)]
+    hottest = max((counts.false_shared for each in cells for counts in each.values()), default=0)
+    rows, objects = _drawn(result), []
+    for watched in result.watched:
+        if watched.fields and not watched.prefix:
+            objects.append(_object(result, watched, [row for row in rows if row.owner == watched.owner], hottest))
     shades = tuple((_colour(number / 4), str(round(hottest * number / 4))) for number in range(5))
     about = f"misses by pure false sharing, quantum {result.middle.quantum}"
     return drawn(objects, Key(shades, 120, about, _MEANING), _NOTES)
@@ -88,10 +82,10 @@ def _object(result: TrafficResult, watched: Watched, rows: Sequence[TrafficRow],
     shown = []
     for number in sorted(most_missed(lines)[:_MOST_LINES]):
         counts, start = lines[number], number * result.line - skew
-        said = f"{counts.false_shared} of {counts.misses} misses false"
         cells = tuple(_cells(start, result.line, watched.fields, by_path, hottest))
         is_hot = counts.misses >= _LINE_SHARE * whole
         hot = tuple(hot_fields([row for row in rows if row.line == number], counts)) if is_hot else ()
+        said = f"{counts.false_shared} of {counts.misses} misses false"
         shown.append(DrawnLine(number, f"{start:#x}", cells, said, hot))
     return DrawnObject(about, result.line, tuple(shown))
 
@@ -147,18 +141,13 @@ def _named(what: str, functions: Mapping[str, tuple[int, int]], unit: str) -> st
     return f"{what} {', '.join(shown)}" if shown else ""
 
 
-def page(result: TrafficResult) -> str:
-    """The page. The same result always gives the same page."""
-    return _page(result, picture(result), [])
+def page(result: TrafficResult, maps: str = "", before: Sequence[Section] = ()) -> str:
+    """The page. The same result always gives the same page.
 
-
-def page_of_both(found: Mapping[str, TrafficResult], maps: str) -> str:
-    """The page of the last result, with the maps of both(), and what changes from the first to the last."""
-    first, *_, last = found.values()
-    return _page(last, maps, traffic_diff.sections(first, last))
-
-
-def _page(result: TrafficResult, maps: str, before: Sequence[Section]) -> str:
+    Args:
+        maps: another picture than that of the result.
+        before: sections to show before those of the result.
+    """
     # These libraries are there only if a page is asked for.
     from markupsafe import Markup
 
@@ -167,11 +156,10 @@ def _page(result: TrafficResult, maps: str, before: Sequence[Section]) -> str:
     return rendered(
         Path(__file__).with_name("c2c_page.html.jinja"),
         found=result,
-        counted=counted,
         chosen=result.parameters,
         quanta=", ".join(str(each.quantum) for each in result.quanta),
         sections=[*before, *sections(result)],
         # The writer of pictures escapes every text.
-        picture=Markup(maps),  # noqa: S704
+        picture=Markup(maps or picture(result)),  # noqa: S704
         picture_hash=b64encode(hashlib.sha256(STYLE.encode()).digest()).decode(),
     )

@@ -61,9 +61,7 @@ class KernelMap:
 
 
 def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
-    """The map of a vmlinux, from the cache if it has a map of this build-id.
-
-    `kept` is the directory of cached maps. `tags` are structures to read, or variables whose type has no name.
+    """The map of a vmlinux, with these structures, or variables whose type has no name; maps are in `kept`.
 
     Raises SchedlineError: the file is no vmlinux, or was stripped.
     """
@@ -106,12 +104,12 @@ def _symbols(elf: ELFFile) -> tuple[tuple[Symbol, ...], tuple[Symbol, ...]]:
     if table is None or names is None:
         return (), ()
     text = names.data()
-    found: tuple[list[Symbol], list[Symbol]] = ([], [])
+    found: dict[int, list[Symbol]] = {_FUNCTION: [], _DATA: []}
     for name, info, _, section, address, size in struct.iter_unpack("<IBBHQQ", table.data()):
-        if section and info & 15 in (_FUNCTION, _DATA):
+        if section and info & 15 in found:
             word = text[name : text.index(b"\0", name)].decode(errors="replace")
-            found[info & 15 == _DATA].append(Symbol(address, size, word))
-    functions, data = (tuple(sorted(each, key=attrgetter("address", "name"))) for each in found)
+            found[info & 15].append(Symbol(address, size, word))
+    functions, data = (tuple(sorted(each, key=attrgetter("address", "name"))) for each in found.values())
     return functions, data
 
 

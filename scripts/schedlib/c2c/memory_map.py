@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,13 +64,12 @@ class SlabCache(Strict, frozen=True):
 
 
 class ObjectArray(Strict, frozen=True):
-    """Where an array is whose elements are structures, or a single object.
+    """An array whose elements are structures, or a single object.
 
     Attributes:
         unit: a source file that defines the structure.
-        pointer: a variable that points to the pointer to the first element. Its value may be a constant of the kernel's
-            code that is set when it boots; see include/asm-generic/runtime-const.h. Of a single object: the variable
-            that points to it.
+        pointer: the variable that points to the first element, or to the object. Its value may be a constant of the
+            kernel's code that is set when it boots; see include/asm-generic/runtime-const.h.
         last: a variable of 32 bits with the number of the last element; empty for a single object.
     """
 
@@ -111,7 +110,7 @@ class MemoryMap:
 
 
 def slab_types(path: Path = CONFIGS / "slab-types.toml") -> SlabTypes:
-    """The structures of slabs' objects and of arrays; SchedlineError if the file is no such table."""
+    """The table; SchedlineError if the file is none."""
     return read_toml(path, SlabTypes)
 
 
@@ -127,9 +126,9 @@ def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
 
 
 def _read(vmlinux: Path, types_of: SlabTypes, known: KernelMap) -> MemoryMap:
-    tags: dict[str, frozenset[str]] = {_TASKS: frozenset({"page"})}
+    tags = {_TASKS: {"page"}}
     for each in types_of.cache.values():
-        tags[each.unit] = tags.get(each.unit, frozenset()) | {each.structure}
+        tags.setdefault(each.unit, set()).add(each.structure)
     with vmlinux.open("rb") as file:
         elf = ELFFile(file)
         section, units = elf.get_section_by_name(_PER_CPU), Units(elf, vmlinux)
@@ -139,15 +138,16 @@ def _read(vmlinux: Path, types_of: SlabTypes, known: KernelMap) -> MemoryMap:
         structures: dict[str, MappedStructure] = {}
         for name, wanted in tags.items():
             if unit := units.find(name):
-                structures |= unit.structures(wanted)
+                structures |= unit.structures(frozenset(wanted))
         arrays = {}
         for tag, array in types_of.array.items():
             pointer, number = _pointer(elf, known, array.pointer), known.symbol(array.last)
             if pointer and (number or not array.last):
                 arrays[tag] = pointer, number.address if number else 0
                 structures |= units.need(array.unit).structures(frozenset({tag}))
-    offsets = _offsets(slabs, _OFFSETS)
-    lacking = [".".join(name) for name in _OFFSETS if name not in offsets]
+    fields = {(tag, path): slabs[tag].find(path) if tag in slabs else None for tag, path in _OFFSETS}
+    offsets = [entry.offset for entry in fields.values() if entry]
+    lacking = [".".join(name) for name, entry in fields.items() if entry is None]
     lacking += [name for name in _TYPES if name not in types]
     if section is None or lacking:
         raise SchedlineError(
@@ -156,7 +156,7 @@ def _read(vmlinux: Path, types_of: SlabTypes, known: KernelMap) -> MemoryMap:
         )
     start, size = int(section["sh_addr"]), int(section["sh_size"])
     return MemoryMap(
-        tuple(offsets.values()),
+        tuple(offsets),
         tuple(types[name] for name in _TYPES),
         slabs["page"].size,
         start,
@@ -165,18 +165,6 @@ def _read(vmlinux: Path, types_of: SlabTypes, known: KernelMap) -> MemoryMap:
         arrays,
         bases_of(known, vmlinux.with_name(".config"), slabs["page"].size),
     )
-
-
-def _offsets(
-    structures: Mapping[str, MappedStructure], wanted: Iterable[tuple[str, str]]
-) -> dict[tuple[str, str], int]:
-    """The offsets of fields, without those that the kernel lacks."""
-    found = {}
-    for tag, path in wanted:
-        entry = structures[tag].find(path) if tag in structures else None
-        if entry:
-            found[tag, path] = entry.offset
-    return found
 
 
 def memory_map_if_known(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap | None:
@@ -267,7 +255,7 @@ class MemoryNames:
 
     def object_at(self, address: int) -> tuple[Watch, int, int]:
         """The object at an address: its watch, its CPU, and where it begins."""
-        memory = self._memory
+        memory, begin = self._memory, address // PAGE * PAGE
         at = bisect_right(self._cpus, (address, len(self._cpus))) - 1
         first, cpu = self._cpus[at] if at >= 0 else (address, 0)
         if at >= 0 and address - first < memory.last - memory.first:
@@ -277,8 +265,7 @@ class MemoryNames:
             size = memory.structures[tag].size
             if first <= address < first + number * size:
                 return _watch(tag, size, tag=tag), 0, address - (address - first) % size
-        page = self._pages.get(address // PAGE * PAGE)
-        if page is not None:
+        if page := self._pages.get(begin):
             return self._of_page(address, page)
         # That of arm64 lies in the area of vmalloc.
         if address in self._image:
@@ -287,7 +274,7 @@ class MemoryNames:
         pages, _, vmalloc = self._areas
         area = "cpu_entry_area" if address in _ENTRY_AREA else "vmalloc" if vmalloc <= address < pages else ""
         if area:
-            return _watch(area, PAGE), 0, address // PAGE * PAGE
+            return _watch(area, PAGE), 0, begin
         if pages <= address < _ENTRY_AREA.start:
             return _watch("struct page", memory.page, tag="page"), 0, address - (address - pages) % memory.page
         return self._rest_of_page(UNNAMED, address)
@@ -321,19 +308,18 @@ class MemoryNames:
         start = address - (address - page.first) % page.size
         known = self._types.get(page.cache)
         structure = self._memory.structures.get(known.structure) if known else None
-        if known and structure:
-            fits = structure.size <= page.object_size if known.larger else structure.size == page.object_size
-            if not fits:
-                raise SchedlineError(
-                    f"configs/slab-types.toml: objects of the slab {page.cache} have {page.object_size} bytes, but "
-                    f"struct {known.structure} has {structure.size}",
-                    "correct the table for this kernel",
-                )
-            behind = start + structure.size
-            if address >= behind:
-                return _watch(f"behind {known.structure}", max(page.size - structure.size, 1)), 0, behind
-            return _watch(known.structure, structure.size, tag=known.structure), 0, start
-        return _watch(f"slab {page.cache}", page.object_size), 0, start
+        if known is None or structure is None:
+            return _watch(f"slab {page.cache}", page.object_size), 0, start
+        if structure.size > page.object_size or (structure.size < page.object_size and not known.larger):
+            raise SchedlineError(
+                f"configs/slab-types.toml: objects of the slab {page.cache} have {page.object_size} bytes, but "
+                f"struct {known.structure} has {structure.size}",
+                "correct the table for this kernel",
+            )
+        behind = start + structure.size
+        if address >= behind:
+            return _watch(f"behind {known.structure}", max(page.size - structure.size, 1)), 0, behind
+        return _watch(known.structure, structure.size, tag=known.structure), 0, start
 
 
 def _watch(owner: str, size: int, *, tag: str = "", per_cpu: bool = False) -> Watch:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Objects of the scheduler, by name: where a kernel has them, and which field an address belongs to.
 
-This module is independent of QEMU. Object names become a list of watches, each a symbol and the pointers to follow.
-Code that can read the kernel's memory locates the watches. Then any address can be resolved to an object and a field.
+Names of objects become watches, each a symbol and the pointers to follow. Who can read the kernel's memory locates
+them: the plugin, or drgn. Then any address can be resolved to an object and a field.
 """
 
 from __future__ import annotations

@@ -90,10 +90,10 @@ class Raw:
         again: pages that something else used when counting began.
     """
 
-    instances: tuple[Instance, ...]
-    absent: dict[str, int]
-    records: tuple[Record, ...]
-    watched: int
+    instances: tuple[Instance, ...] = ()
+    absent: dict[str, int] = field(default_factory=dict)
+    records: tuple[Record, ...] = ()
+    watched: int = 0
     pages: dict[int, MemoryPage] = field(default_factory=dict)
     areas: tuple[int, ...] = ()
     offsets: tuple[int, ...] = ()
@@ -135,11 +135,11 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
     records = tuple(map(read_record, by_word["record"]))
     if len(records) != int(rows[-1][1]):
         raise ValueError(f"{len(records)} records of {rows[-1][1]}")
-    private = [PrivateLines(*map(int, row)) for row in by_word["private"]]
+    private = next((PrivateLines(*map(int, row)) for row in by_word["private"]), UNSET)
     return Raw(
         instances=tuple(
-            Instance(key, int(cpu), int(address, 16), int(size), int(epoch))
-            for key, cpu, address, size, epoch in by_word["object"]
+            Instance(key, int(cpu), int(address, 16), *map(int, sizes))
+            for key, cpu, address, *sizes in by_word["object"]
         ),
         absent=dict(Counter(key for key, _ in by_word["absent"])),
         records=records,
@@ -147,7 +147,7 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
         pages={page.address: page for page in (_page(*row) for row in by_word["page"])},
         areas=tuple(int(word, 16) for row in by_word["areas"] for word in row),
         offsets=tuple(int(offset, 16) for _, offset in by_word["percpu"]),
-        private=private[0] if private else UNSET,
+        private=private,
         arrays={name: (int(first, 16), int(number)) for name, first, number in by_word["array"]},
         again=tuple(int(address, 16) for (address,) in by_word["again"]),
     )
@@ -232,9 +232,12 @@ def result_of(observed: Observed) -> TrafficResult:
     optional = {watch.key for watch in observed.watches if watch.optional}
     for guest in observed.guests:
         absent |= {key: number for key, number in guest.raw.absent.items() if key not in optional}
-        resolver = observed.resolver(guest, line)
-        raw = guest.raw
-        again = _again(raw) if observed.everything else UNSET
+        resolver, raw = observed.resolver(guest, line), guest.raw
+        again: int | UnsetType = UNSET
+        if observed.everything:
+            pages = set(raw.again)
+            reused = (each for each in raw.records if not each.epoch and each.address & -PAGE in pages)
+            again = sum(each.counts.misses for each in reused)
         counted = rows(resolver, raw.records)
         quanta.append(Quantum(guest.quantum, guest.operations, raw.watched, counted, raw.private, again))
     return TrafficResult(
@@ -248,12 +251,6 @@ def result_of(observed: Observed) -> TrafficResult:
         absent=dict(sorted(absent.items())),
         quanta=tuple(quanta),
     )
-
-
-def _again(raw: Raw) -> int:
-    """The misses on pages that something else used when counting began."""
-    pages = set(raw.again)
-    return sum(each.counts.misses for each in raw.records if not each.epoch and each.address & -PAGE in pages)
 
 
 def rows(resolver: Resolver, records: Iterable[Record]) -> tuple[TrafficRow, ...]:

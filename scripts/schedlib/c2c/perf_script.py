@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import pairwise
 from operator import add
@@ -23,10 +22,6 @@ _LOAD, _STORE = 0x2, 0x4
 _LEVEL, _SNOOP, _LOCK, _REMOTE, _SNOOPX, _HOPS = 5, 19, 24, 37, 38, 43
 _REMOTE_CACHE = 0x400 | 0x800
 _HITM, _PEER, _LOCKED = 0x10, 0x2, 0x2
-
-
-Names = Callable[[int], Place | str]
-"""Names an address of the kernel: the object and field there, or the reason why it has no name."""
 
 FIELDS = "comm,tid,cpu,time,period,event,addr,data_src,weight,ip,sym"
 COMMAND = f"perf script -F {FIELDS}"
@@ -45,30 +40,19 @@ _FIRST_OF_KERNEL = ord("c")
 _UNKNOWN = "(unknown)"
 _LOOKED_AT = 1 << 20
 _MOST_NAMED = 1 << 17
-_NEXT = f"make it again: {COMMAND}"
+_ONE = Sampled(1, 0, 0, 0, 0, 0)
 Key = tuple[Place, AccessKind, str]
 
 
-@dataclass(frozen=True)
-class DataSource:
-    """What a sample did.
-
-    Attributes:
-        kind: a load of a locked instruction is an rmw.
-        taken: the line came from a cache that had modified it, or from a peer.
-        remote: it came from another node.
-    """
-
-    kind: AccessKind
-    taken: bool
-    remote: bool
-
-
-def data_source(value: int) -> DataSource | None:
+def data_source(value: int) -> tuple[AccessKind, bool, bool] | None:
     """What the number of `union perf_mem_data_src` says; None if it is neither a load nor a store.
 
     perf prints the number before its own words for it. The words differ between versions and are cut off at 100
     characters, so the number is read. See include/uapi/linux/perf_event.h.
+
+    Returns:
+        The kind, where a load of a locked instruction is an rmw; whether the line came from a cache that had modified
+        it, or from a peer; and whether it then came from another node.
     """
     operation = value & 0x1F
     if not operation & (_LOAD | _STORE):
@@ -80,12 +64,23 @@ def data_source(value: int) -> DataSource | None:
     taken = bool(operation & _LOAD and snooped)
     # With hops, POWER uses the bit for another core of the same node.
     remote = bool(value >> _LEVEL & 0x3FFF & _REMOTE_CACHE or (value >> _REMOTE & 1 and not value >> _HOPS & 0x7))
-    return DataSource(kind, taken, taken and remote)
+    return kind, taken, taken and remote
 
 
-@dataclass
+@cache
+def _source(number: bytes) -> tuple[AccessKind, bool, bool] | None:
+    try:
+        return data_source(int(number, 16))
+    except ValueError:
+        return None
+
+
 class ScriptSums:
     """Sums of samples.
+
+    Args:
+        names: names an address of the kernel: the object and field there, or the reason why it has no name. It is
+            asked once for an address, unless there are very many.
 
     Attributes:
         rows: by place, kind and function.
@@ -94,63 +89,56 @@ class ScriptSums:
         squares: of the periods (or of 1, if there are none), of all samples of the kernel's memory and of those taken.
     """
 
-    rows: dict[Key, Sampled] = field(default_factory=dict)
-    unresolved: dict[str, Sampled] = field(default_factory=dict)
-    user: Sampled = NOTHING
-    repeated: int = 0
-    squares: float = 0.0
-    taken_squares: float = 0.0
-    events: set[str] = field(default_factory=set)
-
-    def add(self, other: ScriptSums) -> None:
-        """Add what another part of the text has."""
-        for key, sampled in other.rows.items():
-            self.rows[key] = self.rows.get(key, NOTHING) + sampled
-        for why, sampled in other.unresolved.items():
-            self.fail(why, sampled)
-        self.user += other.user
-        self.repeated += other.repeated
-        self.squares += other.squares
-        self.taken_squares += other.taken_squares
-        self.events |= other.events
-
-    def fail(self, why: str, sampled: Sampled) -> None:
-        """Add samples that have no field."""
-        self.unresolved[why] = self.unresolved.get(why, NOTHING) + sampled
-
-
-class ScriptReader:
-    """Sums up pieces of the text.
-
-    `names`: see Names. It is asked once for an address, unless there are very many.
-    """
-
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Callable[[int], Place | str]) -> None:
+        self.rows: dict[Key, Sampled] = {}
+        self.unresolved: dict[str, Sampled] = {}
+        self.user = NOTHING
+        self.repeated = 0
+        self.squares = self.taken_squares = 0
+        self.events: set[str] = set()
         self._place = lru_cache(_MOST_NAMED)(lambda address: names(int(address, 16)))
 
-    def read(self, text: bytes, *, last: bool = True) -> ScriptSums:
-        """The sums of a piece that begins with a line.
+    def read(self, path: Path, *, piece: int = PIECE) -> None:
+        """Add a whole file; SchedlineError if it is not the text of perf script, or all samples are repetitions."""
+        used, repeated, size = False, self.repeated, path.stat().st_size
+        with path.open("rb") as file:
+            while text := file.read(piece):
+                # A piece ends before a sample.
+                while (line := file.readline()) and (not text.endswith(b"\n") or _SIGN not in line):
+                    text += line
+                file.seek(-len(line), os.SEEK_CUR)
+                used |= self.add(text, last=file.tell() >= size)
+        if self.repeated > repeated and not used:
+            raise SchedlineError(
+                f"{path}: all samples are of events such as l1d-access, which Arm SPE repeats for each access",
+                "make the text with --itrace=M, and a perf that makes the event `memory` of Arm SPE (5.13 or later)",
+            )
+        if not used:
+            raise SchedlineError(f"{path} has no sample with a data source", f"make it again: {COMMAND}")
+
+    def add(self, text: bytes, *, last: bool = True) -> bool:
+        """Add a piece that begins with a line; whether it has a sample that is no repetition.
 
         `last`: nothing follows this piece. Then a line without an end is cut off.
         """
-        totals: dict[tuple[bytes, bytes, bytes, bytes], list[int]] = {}
-        found = ScriptSums()
+        found: dict[tuple[bytes, bytes, bytes, bytes], list[int]] = {}
+        failed: list[str] = []
         if last and not text.endswith(b"\n") and text:
             text = text[: text.rfind(b"\n") + 1]
-            found.fail("the last line is cut off", Sampled(1, 0, 0, 0, 0, 0))
+            failed.append("the last line is cut off")
         lines = text.split(b"\n")
         for line, below in zip(lines, [*lines[1:], b""], strict=True):
             at = line.find(_SIGN)
             if at < 0:
                 if b"[" in line[:64] and b": " in line and not line.startswith(b"#"):
-                    found.fail("the sample has no data source", Sampled(1, 0, 0, 0, 0, 0))
+                    failed.append("the sample has no data source")
                 continue
             before = line[:at].rsplit(None, 4)
             if before and len(before[-1]) > 16:
                 # Two columns of 16 digits have no space between them.
                 before[-1:] = [before[-1][:-16], before[-1][-16:]]
             if len(before) < 3 or not before[-3].endswith(b":"):
-                found.fail("the sample has no address", Sampled(1, 0, 0, 0, 0, 0))
+                failed.append("the sample has no address")
                 continue
             event, address, source = before[-3:]
             period = int(before[-4]) if len(before) > 3 and before[-4].isdigit() else 0
@@ -165,47 +153,55 @@ class ScriptReader:
                     function = words[number + 1] if number + 1 < len(words) else b""
                     break
             numbers = [1, period, period * period, max(weight, 0)]
-            there = totals.setdefault((event, address, source, function), numbers)
+            there = found.setdefault((event, address, source, function), numbers)
             if there is not numbers:
                 there[:] = map(add, there, numbers)
-        self._name(totals, found)
-        return found
+        for why in failed:
+            self._fail(why, _ONE)
+        used = [self._name(*words, *numbers) for words, numbers in found.items()]
+        return bool(failed) or any(used)
 
-    def _name(self, totals: dict[tuple[bytes, bytes, bytes, bytes], list[int]], found: ScriptSums) -> None:
-        """Turn addresses into places, and numbers of sources into what they mean."""
-        for (event, address, number, function), (samples, period, squares, cycles) in totals.items():
-            if event in _REPEATED:
-                found.repeated += samples
-                continue
-            source = _source(number)
-            if source is None:
-                found.fail("neither a load nor a store", Sampled(samples, period, 0, 0, 0, cycles))
-                continue
-            found.events.add(event[:-1].decode(errors="replace"))
-            taken = samples if source.taken else 0
-            sampled = Sampled(samples, period, taken, period if taken else 0, samples if source.remote else 0, cycles)
-            if not _is_kernel(address):
-                if address.strip(b"0") and not address.strip(b"0123456789abcdef"):
-                    found.user += sampled
-                else:
-                    found.fail("the sample has no address", sampled)
-                continue
-            found.squares += squares or samples
-            found.taken_squares += (squares or samples) if taken else 0
+    def _name(
+        self,
+        event: bytes,
+        address: bytes,
+        number: bytes,
+        function: bytes,
+        samples: int,
+        period: int,
+        squares: int,
+        cycles: int,
+    ) -> bool:
+        """Add equal samples: their address becomes a place, the number of the source what it means."""
+        if event in _REPEATED:
+            self.repeated += samples
+            return False
+        source = _source(number)
+        if source is None:
+            self._fail("neither a load nor a store", Sampled(samples, period, 0, 0, 0, cycles))
+            return True
+        self.events.add(event[:-1].decode(errors="replace"))
+        kind, is_taken, is_remote = source
+        taken = (samples, period) if is_taken else (0, 0)
+        sampled = Sampled(samples, period, *taken, samples if is_remote else 0, cycles)
+        if _is_kernel(address):
+            self.squares += squares or samples
+            self.taken_squares += (squares or samples) if is_taken else 0
             place = self._place(address)
             if isinstance(place, str):
-                found.fail(place, sampled)
-                continue
-            key = (place, source.kind, _function(function))
-            found.rows[key] = found.rows.get(key, NOTHING) + sampled
+                self._fail(place, sampled)
+            else:
+                key = (place, kind, _function(function))
+                self.rows[key] = self.rows.get(key, NOTHING) + sampled
+        elif address.strip(b"0") and not address.strip(b"0123456789abcdef"):
+            self.user += sampled
+        else:
+            self._fail("the sample has no address", sampled)
+        return True
 
-
-@cache
-def _source(number: bytes) -> DataSource | None:
-    try:
-        return data_source(int(number, 16))
-    except ValueError:
-        return None
+    def _fail(self, why: str, sampled: Sampled) -> None:
+        """Add samples that have no field."""
+        self.unresolved[why] = self.unresolved.get(why, NOTHING) + sampled
 
 
 def _is_kernel(address: bytes) -> bool:
@@ -218,10 +214,16 @@ def _function(word: bytes) -> str:
     return name if name and name[0] not in "[(" else _UNKNOWN
 
 
-def is_script(path: Path) -> bool:
-    """Whether a text begins as that of perf script does, with data sources."""
+def refuse_other(path: Path) -> None:
+    """SchedlineError if a file does not begin as the text of perf script does, with data sources."""
+    if not path.is_file():
+        raise SchedlineError(f"{path} is no file", "name the text that perf has printed")
     with path.open("rb") as file:
-        return _SIGN in file.read(_LOOKED_AT)
+        head = file.read(_LOOKED_AT)
+    if _SIGN not in head:
+        is_data = head.startswith(b"PERFILE2")
+        what = "perf's data, not a text" if is_data else "no text of perf script with addresses and data sources"
+        raise SchedlineError(f"{path} is {what}", f"{COMMAND}{f' -i {path}' if is_data else ''} > samples.txt")
 
 
 def instructions(path: Path) -> list[tuple[int, str]]:
@@ -234,27 +236,4 @@ def instructions(path: Path) -> list[tuple[int, str]]:
                 if _is_kernel(word) and (function := _function(name)) != _UNKNOWN and not name.isdigit():
                     found.append((int(word, 16), function))
                     break
-    return found
-
-
-def read_script(path: Path, names: Names, *, piece: int = PIECE) -> ScriptSums:
-    """The sums of a whole file, of any length.
-
-    Raises SchedlineError: it is not the text of perf script, or all samples are repetitions.
-    """
-    found, reader, size = ScriptSums(), ScriptReader(names), path.stat().st_size
-    with path.open("rb") as file:
-        while text := file.read(piece):
-            # A piece ends before a sample.
-            while (line := file.readline()) and (not text.endswith(b"\n") or _SIGN not in line):
-                text += line
-            file.seek(-len(line), os.SEEK_CUR)
-            found.add(reader.read(text, last=file.tell() >= size))
-    if not found.rows and not found.unresolved and not found.user.samples:
-        if found.repeated:
-            raise SchedlineError(
-                f"{path}: all samples are of events such as l1d-access, which Arm SPE repeats for each access",
-                "make the text with --itrace=M, and a perf that makes the event `memory` of Arm SPE (5.13 or later)",
-            )
-        raise SchedlineError(f"{path} has no sample with a data source", _NEXT)
     return found

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,10 +46,8 @@ MOST = 128 << 20
 _MOST_COMMAND = 32000
 _SHELL = "/bin/busybox"
 
-
 DEFAULT_TARGET = TARGETS["qemu-x86_64"]
-_SHIFT = CLOCKS.index(CLOCK)
-_PARAMETERS = ("quiet", "panic=-1", "nokaslr", "mitigations=off")
+_PACKAGES = {"x86_64": "qemu-system-x86", "arm64": "qemu-system-arm"}
 SUPPORTED = ("7.2", "10.0")
 """The versions of QEMU under which the program with known counts has been tried."""
 
@@ -71,16 +69,6 @@ _TROUBLE = (
 )
 
 
-def check(own: OwnProgram, arch: str) -> None:
-    """Check what can be known of a program before a kernel is built.
-
-    Raises SchedlineError: it cannot be started in a guest of make's ARCH, or needs a library that is missing.
-    """
-    _packed(own, arch, Path("/"), Path("/"))
-    if len(command(own)) > _MOST_COMMAND:
-        raise SchedlineError(f"the arguments of {own.file.name} are too long", f"write a script: {_MOST_COMMAND} bytes")
-
-
 def command(own: OwnProgram) -> bytes:
     """The content of the command file; see scripts/c2c/guest_runner.c."""
     start = [_SHELL, "sh"] if own.is_script else []
@@ -88,20 +76,36 @@ def command(own: OwnProgram) -> bytes:
     return b"".join(word.encode(errors="surrogateescape") + b"\0" for word in words)
 
 
-def _packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, Path]:
+def check(own: OwnProgram, arch: str) -> None:
+    """Check what can be known of a program before a kernel is built; see packed()."""
+    packed(own, arch, Path("/"), Path("/"))
+    if len(command(own)) > _MOST_COMMAND:
+        raise SchedlineError(f"the arguments of {own.file.name} are too long", f"write a script: {_MOST_COMMAND} bytes")
+
+
+def packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, Path]:
     """The files of this machine that the guest needs, by their path in the guest; without /init and the command.
 
     Args:
+        arch: make's ARCH.
         marker: the program that marks where counting starts and stops.
         shell: a static busybox, for a script.
 
     Raises SchedlineError: the program cannot be started there, a library is missing, or the files are too many.
     """
-    files = dict(_files_of(own.files)) if own.files else {}
-    # Libraries among the files need others, too. Objects, and programs of another machine, are only data.
-    programs = [path for path in files.values() if is_elf(path) and runs_on(linked(path), arch)]
-    near = sorted({path.parent for path in programs})
-    found = {_place(own): own.file, MARKER: marker} | files
+    found = {_place(own): own.file, MARKER: marker}
+    programs: list[Path] = []
+    near: set[Path] = set()
+    if own.files:
+        for path in sorted(own.files.rglob("*")):
+            if path.is_file():
+                found[f"/files/{path.relative_to(own.files)}"] = path
+                # Libraries among the files need others, too. Objects, and programs of another machine, are only data.
+                if is_elf(path) and runs_on(linked(path), arch):
+                    programs.append(path)
+                    near.add(path.parent)
+            elif path.is_symlink():
+                raise SchedlineError(f"--files: {path} is a link to nothing", f"rm {path}")
     if own.is_script:
         found[_SHELL] = shell
     else:
@@ -112,7 +116,7 @@ def _packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, 
                 f"--program: {own.file} cannot be started: it is a library or an object", "link a program"
             )
         programs.append(own.file)
-    found |= libraries(programs, arch, near)
+    found |= libraries(programs, arch, sorted(near))
     for name in found:
         # The kernel's own packer reads names up to the next space.
         if name.split() != [name]:
@@ -126,46 +130,6 @@ def _packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, 
 
 def _place(own: OwnProgram) -> str:
     return f"/program/{own.file.name}"
-
-
-def _files_of(directory: Path) -> Iterator[tuple[str, Path]]:
-    for path in sorted(directory.rglob("*")):
-        if path.is_file():
-            yield f"/files/{path.relative_to(directory)}", path
-        elif path.is_symlink():
-            raise SchedlineError(f"--files: {path} is a link to nothing", f"rm {path}")
-
-
-def _mode(shift: int) -> tuple[str, ...]:
-    """Every source of randomness in a guest is the same in each run."""
-    clock = ("-icount", f"shift={shift},sleep=off", "-rtc", "base=2000-01-01,clock=vm")
-    return ("-accel", "tcg,thread=single", *clock, "-seed", "1")
-
-
-@dataclass(frozen=True)
-class _Arch:
-    """What differs between architectures.
-
-    Attributes:
-        package: Debian's package of QEMU.
-        mode: arguments for QEMU 7.2.
-        later_mode: the same for later versions.
-        parameters: of the kernel.
-    """
-
-    package: str
-    mode: tuple[str, ...] = ()
-    later_mode: tuple[str, ...] = ()
-    parameters: tuple[str, ...] = ()
-
-
-_ARCHES = {
-    # With -icount, a kernel that finds an HPET takes the APIC timer for broken, and all CPUs then wait for one tick.
-    # tsc=reliable: without a clock that it trusts, the kernel has no high-resolution timers.
-    "x86_64": _Arch("qemu-system-x86", ("-no-hpet",), ("-machine", "hpet=off"), ("tsc=reliable",)),
-    # The clock and timers are part of the architecture, and the kernel trusts them.
-    "arm64": _Arch("qemu-system-arm"),
-}
 
 
 @dataclass(frozen=True)
@@ -204,15 +168,8 @@ def parameters_of(topology: Topology, **others: Any) -> TrafficParameters:
     """The parameters of a guest of this shape: by default what `schedline c2c` counts, else what `others` say."""
     of_llc = topology.cpus // (topology.sockets * topology.llcs)
     of_cluster = topology.cpus // (topology.sockets * topology.clusters) if topology.clusters > 1 else 1
-    default: dict[str, Any] = {
-        "on": TRACED[0],
-        "workload": "rt",
-        "rounds": WORKLOADS["rt"].rounds,
-        "line": LINES[0],
-        "shift": CLOCKS.index(CLOCK),
-        "config": (),
-        "objects": DEFAULT,
-    }
+    default: dict[str, Any] = {"on": TRACED[0], "workload": "rt", "rounds": WORKLOADS["rt"].rounds, "objects": DEFAULT}
+    default |= {"line": LINES[0], "shift": CLOCKS.index(CLOCK), "config": ()}
     return TrafficParameters(
         cpus=topology.cpus,
         topology=topology.name,
@@ -223,26 +180,33 @@ def parameters_of(topology: Topology, **others: Any) -> TrafficParameters:
     )
 
 
-def parameters(target: Target) -> tuple[str, ...]:
-    """The kernel's parameters."""
-    return (f"console={target.console}", *_PARAMETERS, *_ARCHES[target.arch].parameters, PATIENT)
-
-
-def mode(target: Target, shift: int = _SHIFT) -> str:
-    """The part of a guest's configuration that is the same for all settings but the clock."""
-    return " ".join([*_mode(shift), *_own_mode(target), *parameters(target)])
-
-
-def _own_mode(target: Target) -> tuple[str, ...]:
-    """The arguments of an architecture for the QEMU of this machine; without one, for 7.2."""
-    own, emulator = _ARCHES[target.arch], target.emulator[0]
+def _mode(target: Target, shift: int) -> tuple[str, ...]:
+    """QEMU's arguments for the QEMU of this machine; without one, for 7.2. Nothing in a guest is left to chance."""
+    clock = ("-icount", f"shift={shift},sleep=off", "-rtc", "base=2000-01-01,clock=vm")
+    words = ("-accel", "tcg,thread=single", *clock, "-seed", "1")
+    if target.arch != "x86_64":
+        return words
+    # With -icount, a kernel that finds an HPET takes the APIC timer for broken, and all CPUs then wait for one tick.
+    emulator = target.emulator[0]
     found = _VERSION.search(version_of(emulator) if shutil.which(emulator) else "")
-    return own.later_mode if found and int(found.group(1)) > 7 else own.mode
+    return (*words, "-machine", "hpet=off") if found and int(found[1]) > 7 else (*words, "-no-hpet")
+
+
+def _kernel_words(target: Target) -> tuple[str, ...]:
+    """The kernel's parameters."""
+    # Without a clock that it trusts, the kernel has no high-resolution timers. arm64 has one in its architecture.
+    clock = ("tsc=reliable",) if target.arch == "x86_64" else ()
+    return (f"console={target.console}", "quiet", "panic=-1", "nokaslr", "mitigations=off", *clock, PATIENT)
+
+
+def mode(target: Target, shift: int = CLOCKS.index(CLOCK)) -> str:
+    """The part of a guest's configuration that is the same for all settings but the clock."""
+    return " ".join([*_mode(target, shift), *_kernel_words(target)])
 
 
 def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
     """QEMU's version; SchedlineError if the plugin does not support it, or it was built without plugins."""
-    emulator, package = target.emulator[0], _ARCHES[target.arch].package
+    emulator, package = target.emulator[0], _PACKAGES[target.arch]
     said = version_of(emulator)
     found = _VERSION.search(said)
     if not found or ".".join(found.groups()) not in SUPPORTED:
@@ -309,7 +273,7 @@ def argv(
 ) -> list[str]:
     """QEMU's command; without the plugin (library None) it boots the same guest. The accesses go to `tape`."""
     chosen, target, topology = asked.parameters, asked.target, asked.topology
-    words = [*machine(target, topology), *_mode(chosen.shift), *_own_mode(target)]
+    words = [*machine(target, topology), *_mode(target, chosen.shift)]
     if library:
         options = {"plan": plan, "out": out, "line": chosen.line, "quantum": quantum}
         options |= {"cluster": chosen.per_cluster, "llc": chosen.per_llc, "node": chosen.per_node}
@@ -318,7 +282,7 @@ def argv(
         options |= {"everything": "on"} if asked.everything else {}
         shown = [f"{name}={value}" for name, value in options.items()]
         words += ["-plugin", ",".join(word.replace(",", ",,") for word in (str(library), *shown))]
-    kernel_words = [*parameters(target), *topology.arguments, "--", str(chosen.rounds)]
+    kernel_words = [*_kernel_words(target), *topology.arguments, "--", str(chosen.rounds)]
     return [*words, *what_boots(kernel, archive, kernel_words)]
 
 
@@ -329,7 +293,7 @@ def files_for(cache: Path, asked: Measurement, target: Target) -> dict[str, Path
         return {"/init": program(cache, asked.parameters.workload, target)}
     shell = busybox(cache, target.arch) if own.is_script else Path()
     init = {"/init": program(cache, "runner", target)}
-    return init | _packed(own, target.arch, program(cache, "count", target), shell)
+    return init | packed(own, target.arch, program(cache, "count", target), shell)
 
 
 def archive_of(kernel: Kernel, files: Mapping[str, Path], place: Path, own: OwnProgram | None = None) -> Path:

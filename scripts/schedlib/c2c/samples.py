@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from operator import add
 from pathlib import Path
 from statistics import NormalDist
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from msgspec import Meta
 from msgspec.structs import astuple
@@ -24,12 +24,11 @@ from schedlib.formats.strict import Amount, Count, Moment, Positive, Strict, Wor
 
 MEASURED_FILE = "measured.json"
 
+_K = TypeVar("_K", bound=Hashable)
 Metric = Literal["taken", "samples"]
 """What is shared out: samples of lines taken from another CPU's cache, or, if the source does not tell these, all."""
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
-
-
 Z = NormalDist().inv_cdf(0.975)
 """Half of an interval of 95 %, in standard deviations."""
 _BRIEF, _NAME = 12, 28
@@ -75,12 +74,7 @@ class SampledRow(Place, frozen=True):
 
 
 class Unresolved(Strict, frozen=True):
-    """Samples that belong to no field.
-
-    Attributes:
-        why: one reason for all of them.
-        share: of all samples of kernel memory, by the document's metric.
-    """
+    """Samples that belong to no field, for one reason, and their share of all samples of kernel memory."""
 
     why: Word
     sampled: Sampled
@@ -171,19 +165,23 @@ def effective(whole: float, squares: float) -> float:
     return whole * whole / squares if squares else 0.0
 
 
-def emulated_amounts(result: TrafficResult, metric: Metric) -> list[dict[str, int]]:
-    """For each quantum and field what is compared: HITM of loads and atomic operations, or all misses."""
+def summed(parts: Iterable[tuple[_K, Sampled]]) -> dict[_K, Sampled]:
+    """Sum the samples that share a key, in the order in which keys first appear."""
+    found: dict[_K, Sampled] = {}
+    for key, sampled in parts:
+        found[key] = found.get(key, NOTHING) + sampled
+    return found
 
-    def table(rows: Sequence[TrafficRow]) -> dict[str, int]:
-        kept = (row for row in rows if not row.neighbour and row.owner != UNNAMED)
-        if metric == "taken":
-            kept = (row for row in kept if row.kind != "store")
-        return {
-            name: counts.hitm if metric == "taken" else counts.misses
-            for name, counts in totals(kept, field_name).items()
-        }
 
-    return [table(each.rows) for each in result.quanta]
+def _emulated(rows: Iterable[TrafficRow], metric: Metric) -> dict[str, float]:
+    """Each field's share of what is compared in a guest: HITM of loads and atomic operations, or all misses."""
+    is_taken = metric == "taken"
+    kept = (
+        row for row in rows if not row.neighbour and row.owner != UNNAMED and not (is_taken and row.kind == "store")
+    )
+    amounts = {name: counts.hitm if is_taken else counts.misses for name, counts in totals(kept, field_name).items()}
+    whole = sum(amounts.values())
+    return {name: amount / whole for name, amount in amounts.items() if amount}
 
 
 @dataclass(frozen=True)
@@ -202,11 +200,9 @@ def compare(measured: MeasuredDocument, emulated: TrafficResult) -> tuple[Compar
     """Both sides by field, the most samples first; SchedlineError if they have no object in common."""
     metric = measured.metric
     owners = {row.owner for each in emulated.quanta for row in each.rows if not row.neighbour} - {UNNAMED}
-    sampled: dict[str, Sampled] = {}
-    for row in measured.rows:
-        if row.owner in owners and not row.neighbour:
-            name = field_name(row)
-            sampled[name] = sampled.get(name, NOTHING) + row.sampled
+    sampled = summed(
+        (field_name(row), row.sampled) for row in measured.rows if row.owner in owners and not row.neighbour
+    )
     part = sum(each.amount(metric) for each in sampled.values())
     if not part:
         raise SchedlineError(
@@ -214,20 +210,15 @@ def compare(measured: MeasuredDocument, emulated: TrafficResult) -> tuple[Compar
             "emulate more: schedline c2c --objects all; or import with --map, which finds allocated objects",
         )
     number = measured.effective * part / measured.kernel.amount(metric)
-    tables = [_shares(each) for each in emulated_amounts(emulated, metric)]
+    tables = [_emulated(each.rows, metric) for each in emulated.quanta]
     fields = []
-    for name in sampled.keys() | {name for table in tables for name in table if any(t.get(name) for t in tables)}:
+    for name in set(sampled).union(*tables):
         share = sampled.get(name, NOTHING).amount(metric) / part
         counted = sorted(table.get(name, 0.0) for table in tables)
         low, high = wilson(share, number)
         agrees = low <= counted[-1] and counted[0] <= high
         fields.append(ComparedField(name, share, low, high, counted[len(counted) // 2], agrees))
     return tuple(sorted(fields, key=lambda each: (-each.measured, each.name)))
-
-
-def _shares(amounts: Mapping[str, float]) -> dict[str, float]:
-    whole = sum(amounts.values())
-    return {name: amount / whole for name, amount in amounts.items()} if whole else {}
 
 
 def brief(found: Sequence[ComparedField]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,13 +20,13 @@ from elftools.elf.elffile import ELFFile
 from msgspec.structs import asdict
 
 from schedlib import TOOL
-from schedlib.c2c.address_names import MAP_FILE, ObjectMap, names_of, read_objects, slide_of
+from schedlib.c2c.address_names import MAP_FILE, AddressNames, ObjectMap, read_objects, slide_of
 from schedlib.c2c.c2c_options import SOURCES, TAGS, C2cImportOptions, C2cRecordOptions
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
 from schedlib.c2c.memory_map import MemoryMap, memory_map_if_known
 from schedlib.c2c.objects import PER_CPU_OFFSETS, Instance, watches
 from schedlib.c2c.observed import PAGE
-from schedlib.c2c.perf_script import COMMAND, FIELDS, ScriptSums, instructions, is_script, read_script
+from schedlib.c2c.perf_script import FIELDS, ScriptSums, instructions, refuse_other
 from schedlib.c2c.samples import (
     MEASURED_FILE,
     NOTHING,
@@ -38,6 +38,7 @@ from schedlib.c2c.samples import (
     SampleSource,
     Unresolved,
     effective,
+    summed,
     wilson,
 )
 from schedlib.c2c.traffic_report import field_name
@@ -54,8 +55,6 @@ METRICS = {
     "taken": "samples of lines that another CPU's cache had modified or handed over",
     "samples": "all samples: this source does not say which lines came from another CPU's cache",
 }
-
-
 _TEXT = "measured.txt"
 
 
@@ -79,9 +78,8 @@ def _lines(result: MeasuredDocument) -> Iterator[str]:
     yield ""
     rows: list[tuple[str, ...]] = [("field", "share", "from", "to", "samples", "taken", "remote", "cycles each")]
     for each in result.fields[:_FIELDS]:
-        rows.append(
-            (each.name, *(f"{number:.1%}" for number in (each.share, each.low, each.high)), *_numbers(each.sampled))
-        )
+        shares = (f"{number:.1%}" for number in (each.share, each.low, each.high))
+        rows.append((each.name, *shares, *_numbers(each.sampled)))
     lost = sum((each.sampled for each in result.unresolved), NOTHING)
     if lost.samples:
         share = sum(each.share for each in result.unresolved)
@@ -92,9 +90,7 @@ def _lines(result: MeasuredDocument) -> Iterator[str]:
     for reason in result.unresolved:
         yield f"unresolved, {reason.share:.1%}: {reason.why} ({reason.sampled.samples} samples)"
     yield ""
-    functions: dict[str, Sampled] = {}
-    for row in result.rows:
-        functions[row.function] = functions.get(row.function, NOTHING) + row.sampled
+    functions = summed((row.function, row.sampled) for row in result.rows)
     hottest = sorted(functions, key=lambda name: (-functions[name].amount(result.metric), name))
     rows = [("function", "samples", "taken", "remote", "cycles each")]
     rows += [(name, *_numbers(functions[name])) for name in hottest[:_FUNCTIONS]]
@@ -110,15 +106,22 @@ def import_samples(options: C2cImportOptions) -> Verdict:
     """Read the files and write the result; SchedlineError if a file is no text of perf, or the vmlinux is wrong."""
     found = read_objects(options.map) if options.map else None
     for path in options.files:
-        _refuse_other(path)
+        refuse_other(path)
     with step("reading symbols and types"):
-        known, names = names_of(options.vmlinux, cache_dir(), found, options.line)
-    if found is None:
-        names.moved(slide_of(known, (each for path in options.files for each in instructions(path))))
-    sums = ScriptSums()
+        known = kernel_map(options.vmlinux, cache_dir() / "c2c", TAGS)
+        if found and found.build_id != known.build_id:
+            raise SchedlineError(
+                f"{options.vmlinux} is another kernel: its build-id is {known.build_id[:16]}, that of the object map "
+                f"{found.build_id[:16]}",
+                "give the vmlinux of the kernel that ran: perf buildid-list -i perf.data | grep kernel",
+            )
+        memory = memory_map_if_known(options.vmlinux, cache_dir() / "c2c", known) if found else None
+    seen = (each for path in options.files for each in instructions(path))
+    slide = found.slide if found else slide_of(known, seen)
+    sums = ScriptSums(AddressNames(known, memory, found, slide, options.line))
     for path in options.files:
         with step(f"reading {path.name}"):
-            sums.add(read_script(path, names))
+            sums.read(path)
     result = measured_of(sums, options.files, known.build_id, options.line)
     out = results_directory(cache_dir(), options.out)
     for place in (options.json, out / MEASURED_FILE):
@@ -129,17 +132,6 @@ def import_samples(options: C2cImportOptions) -> Verdict:
     print(text, end="")
     say(f"results: {out}/{MEASURED_FILE}, {_TEXT}")
     return Verdict.PASS
-
-
-def _refuse_other(path: Path) -> None:
-    """SchedlineError if a file is not the text of perf script."""
-    if not path.is_file():
-        raise SchedlineError(f"{path} is no file", "name the text that perf has printed")
-    if not is_script(path):
-        with path.open("rb") as file:
-            is_data = file.read(8) == b"PERFILE2"
-        what = "perf's data, not a text" if is_data else "no text of perf script with addresses and data sources"
-        raise SchedlineError(f"{path} is {what}", f"{COMMAND}{f' -i {path}' if is_data else ''} > samples.txt")
 
 
 def _machine(path: Path) -> str:
@@ -155,22 +147,21 @@ def measured_of(sums: ScriptSums, files: Sequence[Path], build_id: str, line: in
     """The result of an import."""
     names, events = tuple(path.name for path in files), tuple(sorted(sums.events))
     source = SampleSource("perf script", names, events, _machine(files[0]), sums.repeated)
-    metric: Metric = "taken" if any(each.taken for each in _all(sums)) else "samples"
-    kernel = sum(_all(sums), NOTHING)
+    every = [*sums.rows.values(), *sums.unresolved.values()]
+    kernel = sum(every, NOTHING)
+    metric: Metric = "taken" if kernel.taken else "samples"
     whole = kernel.amount(metric)
-    squares = sums.taken_squares if metric == "taken" else sums.squares
-    number = effective(whole, squares)
-    fields: dict[str, Sampled] = {}
-    for (place, _, _), sampled in sums.rows.items():
-        name = field_name(place)
-        fields[name] = fields.get(name, NOTHING) + sampled
+    number = effective(whole, sums.taken_squares if metric == "taken" else sums.squares)
 
     def share(sampled: Sampled) -> float:
         return sampled.amount(metric) / whole if whole else 0.0
 
-    listed = [
-        SampledField(name, sampled, share(sampled), *wilson(share(sampled), number)) for name, sampled in fields.items()
+    named = ((field_name(place), sampled) for (place, _, _), sampled in sums.rows.items())
+    fields = [
+        SampledField(name, sampled, share(sampled), *wilson(share(sampled), number))
+        for name, sampled in summed(named).items()
     ]
+    lost = [Unresolved(why, sampled, share(sampled)) for why, sampled in sums.unresolved.items()]
     return MeasuredDocument(
         schema="c2c-measured-1",
         tool=TOOL,
@@ -182,20 +173,13 @@ def measured_of(sums: ScriptSums, files: Sequence[Path], build_id: str, line: in
         kernel=kernel,
         user=sums.user,
         effective=number,
-        fields=tuple(sorted(listed, key=lambda each: (-each.share, -each.sampled.samples, each.name))),
-        unresolved=tuple(
-            Unresolved(why, sampled, share(sampled))
-            for why, sampled in sorted(sums.unresolved.items(), key=lambda item: (-item[1].samples, item[0]))
-        ),
+        fields=tuple(sorted(fields, key=lambda each: (-each.share, -each.sampled.samples, each.name))),
+        unresolved=tuple(sorted(lost, key=lambda each: (-each.sampled.samples, each.why))),
         rows=tuple(
             SampledRow(**asdict(place), kind=kind, function=function, sampled=sampled)
             for (place, kind, function), sampled in sorted(sums.rows.items())
         ),
     )
-
-
-def _all(sums: ScriptSums) -> Iterable[Sampled]:
-    return [*sums.rows.values(), *sums.unresolved.values()]
 
 
 _POSSIBLE = "sys/devices/system/cpu/possible"
@@ -280,16 +264,8 @@ def record(options: C2cRecordOptions) -> Verdict:
         _write_text(options.out)
     with step("reading where the objects lie"):
         document.write(options.out / MAP_FILE, _map(options))
-    return import_samples(
-        C2cImportOptions(
-            files=(options.out / SAMPLES_FILE,),
-            vmlinux=options.vmlinux,
-            map=options.out / MAP_FILE,
-            line=64,
-            out=options.out,
-            json=None,
-        )
-    )
+    samples, objects = options.out / SAMPLES_FILE, options.out / MAP_FILE
+    return import_samples(C2cImportOptions((samples,), options.vmlinux, objects, out=options.out))
 
 
 def _refuse_unready(options: C2cRecordOptions) -> None:
@@ -365,6 +341,6 @@ def _map(options: C2cRecordOptions) -> ObjectMap:
         pages.add(address // PAGE * PAGE)
         return ""
 
-    read_script(options.out / SAMPLES_FILE, kept)
+    ScriptSums(kept).read(options.out / SAMPLES_FILE)
     drgn = ["drgn", "-q", "-k"]
     return objects_of_kernel(drgn, options.vmlinux, known, memory, options.objects, possible_cpus(), sorted(pages))

@@ -43,9 +43,9 @@ def show(options: ShowOptions) -> Verdict:
         document.write(out / side / C2C_FILE, result)
     text = "".join(f"{line}\n" for line in side_by_side(found))
     write_atomic(out / _TEXT, text)
-    maps = c2c_page.both(found)
+    maps, moved = c2c_page.both(found), traffic_diff.sections(*found.values())
     write_atomic(out / _PICTURE, maps)
-    write_atomic(out / _PAGE, c2c_page.page_of_both(found, maps))
+    write_atomic(out / _PAGE, c2c_page.page(result, maps, moved))
     print(text, end="")
     say(f"results: {out}/{_TEXT}, {_PICTURE}, {_PAGE}; schedline c2c diff {out}/without {out}/with")
     return Verdict.PASS

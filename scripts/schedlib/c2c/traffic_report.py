@@ -266,8 +266,7 @@ def _blame(result: TrafficResult, blame: Sequence[BlamedField]) -> Section:
     least = max(_LEAST_SAVED * middle(misses), 1)
     worth = [each for each in blame if middle(each.saved) >= least]
     for number, each in enumerate(worth[:_MOVES], 1):
-        said.append(f"{number:2}. {_sentence(each, misses)}")
-        said += _details(each)
+        said += _move(number, each, middle(misses))
     if not worth:
         said.append(f"    no field would save {_LEAST_SAVED:.1%} of the {middle(misses)} misses")
     if len(worth) > _MOVES:
@@ -295,21 +294,17 @@ def _true(blamed: BlamedField) -> int:
     return middle([alone - inside for alone, inside in zip(blamed.alone, blamed.inside, strict=True)])
 
 
-def _sentence(blamed: BlamedField, misses: Sequence[int]) -> str:
-    """What a move would save, of the misses of each guest."""
-    saved = blamed.saved
+def _move(number: int, blamed: BlamedField, misses: int) -> Iterator[str]:
+    """What a move would save, of the misses of a guest."""
+    saved, upgrades = blamed.saved, middle(blamed.saved_upgrades)
     quanta = f" ({len(saved)} quanta: {min(saved)} to {max(saved)})" if len(saved) > 1 else ""
-    return (
-        f"move {blamed.field} off its line: {middle(saved)} fewer misses of {middle(misses)}{quanta}; "
+    yield (
+        f"{number:2}. move {blamed.field} off its line: {middle(saved)} fewer misses of {misses}{quanta}; "
         f"{blamed.bytes} bytes more for each of {blamed.objects} objects"
     )
-
-
-def _details(blamed: BlamedField) -> Iterator[str]:
     ways = {way: f"lines of {way} bytes" if way.isdecimal() else f"{way} of lines" for way in blamed.elsewhere}
     if ways:
         yield f"    fewer misses with {', '.join(f'{ways[way]}: {blamed.elsewhere[way]}' for way in ways)}"
-    upgrades = middle(blamed.saved_upgrades)
     if upgrades:
         yield f"    {abs(upgrades)} {'fewer' if upgrades > 0 else 'more'} upgrades"
     yield f"    readers: {_names(blamed.readers)}; writers: {_names(blamed.writers)}"

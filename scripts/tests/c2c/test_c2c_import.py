@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import toy_kernel
-import toy_results
 from msgspec import structs
+from toy_results import measured, result, row
 
 from by_schema import validate
 from one_verb import main_of
@@ -21,7 +20,7 @@ from schedlib.c2c.kernel_map import KernelMap, Symbol
 from schedlib.c2c.memory_map import MemoryMap
 from schedlib.c2c.objects import Instance
 from schedlib.c2c.observed import MemoryPage
-from schedlib.c2c.perf_script import ScriptReader, ScriptSums, data_source, instructions, read_script
+from schedlib.c2c.perf_script import ScriptSums, data_source, instructions
 from schedlib.c2c.samples import NOTHING, brief, compare, effective, wilson
 from schedlib.c2c.samples_job import measured_of, measured_text
 from schedlib.errors import SchedlineError
@@ -68,15 +67,12 @@ MAP = ObjectMap(
 )
 
 
-def names(*, mapped: bool = True) -> AddressNames:
-    return AddressNames(KNOWN, MEMORY if mapped else None, MAP if mapped else None, 64)
+def names(found: ObjectMap = MAP) -> AddressNames:
+    return AddressNames(KNOWN, MEMORY, found, found.slide, 64)
 
 
 def place(path: str, *, owner: str = "root_domain", offset: int = 8) -> Place:
     return Place(owner, "", offset // 64, offset, path, neighbour=False)
-
-
-# The data source.
 
 
 @pytest.mark.parametrize(
@@ -101,17 +97,7 @@ def place(path: str, *, owner: str = "root_domain", offset: int = 8) -> Place:
     ],
 )
 def test_data_source(value: int, kind: str, taken: bool, remote: bool) -> None:
-    found = data_source(value)
-    assert found
-    assert (found.kind, found.taken, found.remote) == (kind, taken, remote)
-
-
-def test_what_is_neither_a_load_nor_a_store() -> None:
-    assert data_source(0x1E05080021) is None  # AMD: OP N/A
-    assert data_source(0) is None
-
-
-# Names.
+    assert data_source(value) == (kind, taken, remote)
 
 
 @pytest.mark.parametrize(
@@ -133,11 +119,10 @@ def test_names_of_addresses(address: int, found: Place | str) -> None:
 
 
 def test_without_a_map_only_variables_have_names_and_only_if_the_kernels_place_is_known() -> None:
-    some = names(mapped=False)
-    assert some(RD) == NO_MAP
-    assert some(TEXT + 0x900000) == NO_SLIDE
-    some.moved(0x2000000)
-    assert some(TEXT + 0x2900000) == place("", owner="jiffies", offset=0)
+    unknown, known = (AddressNames(KNOWN, None, None, slide, 64) for slide in (None, 0x2000000))
+    assert (unknown(RD), unknown(TEXT + 0x900000), known(RD)) == (NO_MAP, NO_SLIDE, NO_MAP)
+    assert known(TEXT + 0x2900000) == place("", owner="jiffies", offset=0)
+    assert known(TEXT + 0x2900048) == place("rto_count", owner="def_root_domain")
 
 
 def test_where_the_kernel_lay_is_taken_from_instructions_that_agree() -> None:
@@ -148,27 +133,17 @@ def test_where_the_kernel_lay_is_taken_from_instructions_that_agree() -> None:
     assert slide_of(KNOWN, [(TEXT + 0x3000904, "reader")] * 9) is None, "another kernel's function"
 
 
-def test_a_map_that_knows_only_watched_objects() -> None:
-    some = AddressNames(KNOWN, MEMORY, replace_map(areas=(), pages=(), offsets=()), 64)
-    assert some(RD + 8) == place("rto_count")
-    assert some(0xFFFF8880000200C0) == NOT_MAPPED
-
-
-def test_a_map_of_another_kernel_is_refused() -> None:
-    strange = replace_map(instances=(Instance("rq+7", 0, RD, 64, 1),))
+def test_a_map_that_knows_only_watched_objects_and_one_of_another_kernel() -> None:
+    some = names(structs.replace(MAP, areas=(), pages=(), offsets=()))
+    assert (some(RD + 8), some(0xFFFF8880000200C0)) == (place("rto_count"), NOT_MAPPED)
     with pytest.raises(SchedlineError, match="this kernel does not have"):
-        AddressNames(KNOWN, None, strange, 64)
-
-
-def replace_map(**fields: object) -> ObjectMap:
-    return structs.replace(MAP, **fields)
-
-
-# perf script.
+        names(structs.replace(MAP, instances=(Instance("rq+7", 0, RD, 64, 1),)))
 
 
 def read(text: bytes) -> ScriptSums:
-    return ScriptReader(names()).read(text)
+    found = ScriptSums(names())
+    found.add(text)
+    return found
 
 
 def test_samples_of_three_vendors() -> None:
@@ -227,28 +202,24 @@ def test_without_period_weight_and_symbol() -> None:
 
 
 def test_pieces_give_the_same_sums(tmp_path: Path) -> None:
-    text = tmp_path / "text"
+    text, found = tmp_path / "text", []
     text.write_bytes(b"".join(lines_of() * 50) + lines_of()[0][:40])
-    whole = read_script(text, names())
-    for piece in (1, 100, 1000, 3333):
-        assert read_script(text, names(), piece=piece) == whole
+    for piece in (1 << 24, 1, 100, 1000, 3333):
+        sums = ScriptSums(names())
+        sums.read(text, piece=piece)
+        found.append((sums.rows, sums.unresolved, sums.user, sums.repeated, sums.squares, sums.taken_squares))
+    assert found == [found[0]] * 5
 
 
-def test_a_text_without_samples_is_an_error(tmp_path: Path) -> None:
-    text = tmp_path / "text"
-    text.write_bytes(lines_of()[5] * 3)
-    with pytest.raises(SchedlineError, match="itrace=M"):
-        read_script(text, names())
-    text.write_bytes(b"")
-    with pytest.raises(SchedlineError, match="no sample"):
-        read_script(text, names())
+@pytest.mark.parametrize(("lines", "said"), [(lines_of()[5:6] * 3, "itrace=M"), ([], "no sample")])
+def test_a_text_without_samples_is_an_error(lines: list[bytes], said: str, tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"".join(lines))
+    with pytest.raises(SchedlineError, match=said):
+        ScriptSums(names()).read(tmp_path / "text")
 
 
 def test_instructions_say_where_the_kernel_lay() -> None:
     assert instructions(SAMPLES)[:4] == [(TEXT + 0x104, "reader")] * 3 + [(TEXT + 0x204, "writer")]
-
-
-# Shares.
 
 
 def test_wilson_is_that_of_the_literature() -> None:
@@ -262,96 +233,83 @@ def test_wilson_is_that_of_the_literature() -> None:
         assert wilson(hits / whole, whole) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_samples_of_different_periods_are_worth_fewer() -> None:
-    assert effective(10, 10) == 10 and effective(12, 102) < 2
+GOLDEN = """\
+perf script: samples.txt
+events: cpu/mem-loads,ldlat=30/P, ibs_op//, memory
+samples of kernel memory: 7, 5 of them taken from another CPU, 0 from another node; of user memory: 1
+left out: 1 samples that repeat others
+shares: of samples of lines that another CPU's cache had modified or handed over; with intervals of 95 %
+
+field                  share   from     to  samples  taken  remote  cycles each
+root_domain.rto_count  93.3%  29.1%  99.8%        3      3       0          143
+vmalloc                 6.7%   0.2%  70.9%        1      1       0          310
+root_domain.refcount    0.0%   0.0%  66.6%        1      0       0
+root_domain.rto_mask    0.0%   0.0%  66.6%        1      0       0            5
+unresolved              0.0%                      1      1       0
+unresolved, 0.0%: the sample has no address (1 samples)
+
+function  samples  taken  remote  cycles each
+reader          5      4       0          149
+writer          1      0       0
+"""
 
 
-def test_what_has_no_field_is_a_row_of_its_own(tmp_path: Path) -> None:
-    sums = read((SAMPLES).read_bytes())
-    found = measured_of(sums, [SAMPLES], "aa55", 64)
-    assert found.metric == "taken"
-    assert found.fields[0].name == "root_domain.rto_count"
-    whole = sum(each.share for each in found.fields) + sum(each.share for each in found.unresolved)
-    assert whole == pytest.approx(1)
-    every = [each.sampled for each in found.rows] + [each.sampled for each in found.unresolved]
-    assert found.kernel == sum(every, NOTHING)
-    text = measured_text(found)
-    assert (
-        "unresolved" in text
-        and "left out: 1 samples" in text
-        and "count" not in text.replace("rto_count", "").replace("refcount", "")
+def test_the_text_and_what_has_no_field_in_a_row_of_its_own(tmp_path: Path) -> None:
+    found = measured_of(read(SAMPLES.read_bytes()), [SAMPLES], "aa55", 64)
+    assert measured_text(found) == GOLDEN
+    assert sum(each.share for each in (*found.fields, *found.unresolved)) == pytest.approx(1)
+    assert found.kernel == sum((each.sampled for each in (*found.rows, *found.unresolved)), NOTHING)
+    # Samples of different periods are worth fewer.
+    assert effective(10, 10) == 10 and found.effective < 2
+    for kind, made in (("c2c-measured-1", found), ("c2c-objects-1", MAP)):
+        document.write(tmp_path / kind, made)
+        validate(json.loads((tmp_path / kind).read_text()), kind)
+
+
+EMULATED = result(
+    *(
+        (row("rto_count", 0, 0, first), row("overloaded", 40, 0, 400 - first), row("rto_mask", 64, 0, 0))
+        for first in (300, 310)
     )
-    document.write(tmp_path / "measured.json", found)
-    validate(json.loads((tmp_path / "measured.json").read_text()), "c2c-measured-1")
-    document.write(tmp_path / "objects.json", MAP)
-    validate(json.loads((tmp_path / "objects.json").read_text()), "c2c-objects-1")
-
-
-# Beside emulated counts.
-
-
-EMULATED = toy_results.result(
-    (
-        toy_results.row("rto_count", 0, 0, 300),
-        toy_results.row("overloaded", 40, 0, 100),
-        toy_results.row("rto_mask", 64, 0, 0),
-    ),
-    (
-        toy_results.row("rto_count", 0, 0, 310),
-        toy_results.row("overloaded", 40, 0, 90),
-        toy_results.row("rto_mask", 64, 0, 0),
-    ),
 )
 
 
-def test_fields_agree_within_sampling_error_and_quanta() -> None:
-    found = compare(toy_results.measured(rto_count=765, overloaded=235), EMULATED)
-    assert {each.name: each.agrees for each in found} == {
-        "root_domain.rto_count": True,
-        "root_domain.overloaded": True,
-    }
-    assert next(brief(found)) == "measured on a machine: 2 of 2 fields agree"
-    found = compare(toy_results.measured(rto_count=600, overloaded=200, __lock=500), EMULATED)
-    assert not next(each for each in found if each.name == "root_domain.__lock").agrees
-
-
-def test_few_samples_agree_with_much() -> None:
-    assert all(each.agrees for each in compare(toy_results.measured(rto_count=2, overloaded=2), EMULATED))
+@pytest.mark.parametrize(
+    ("samples", "agree"),
+    [
+        ({"rto_count": 765, "overloaded": 235}, 2),
+        ({"rto_count": 600, "overloaded": 200, "__lock": 500}, 0),
+        # Few samples agree with much.
+        ({"rto_count": 2, "overloaded": 2}, 2),
+    ],
+)
+def test_fields_agree_within_sampling_error_and_quanta(samples: dict[str, int], agree: int) -> None:
+    found = compare(measured(**samples), EMULATED)
+    assert next(brief(found)) == f"measured on a machine: {agree} of {len(samples)} fields agree"
 
 
 def test_nothing_in_common_is_an_error() -> None:
     with pytest.raises(SchedlineError, match="no sample lies in what was emulated"):
-        compare(toy_results.measured(owner="dentry", d_flags=5), EMULATED)
-
-
-# The verb.
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([toy_kernel.__file__], "is no text of perf"),
-        (["PERFILE"], "is perf's data, not a text"),
-    ],
-)
-def test_input_that_cannot_be_read(words: list[str], said: str, tmp_path: Path) -> None:
-    (tmp_path / "PERFILE").write_text("PERFILE2\0\0")
-    files = [str(tmp_path / word) if word == "PERFILE" else word for word in words]
-    with pytest.raises(SchedlineError, match=said):
-        main(["c2c", "import", *files, "--vmlinux", __file__, "--out", str(tmp_path)])
+        compare(measured(owner="dentry", d_flags=5), EMULATED)
 
 
 @pytest.mark.tools
-def test_import_with_a_vmlinux(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    vmlinux = toy_kernel.build(tmp_path)
-    words = ["c2c", "import", str(SAMPLES), "--vmlinux", str(vmlinux), "--out", str(tmp_path / "out")]
-    assert main(words) == 0
+def test_import_with_a_vmlinux_and_what_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    vmlinux, objects, data = toy_kernel.build(tmp_path), tmp_path / "objects.json", tmp_path / "perf.data"
+
+    def imported(*files: Path, vmlinux: Path = vmlinux, more: tuple[str, ...] = ()) -> int:
+        words = ["c2c", "import", *map(str, files), "--vmlinux", str(vmlinux), "--out", str(tmp_path / "out")]
+        return main([*words, *more])
+
+    assert imported(SAMPLES) == 0
     assert NO_MAP in capsys.readouterr().out
-    document.write(tmp_path / "objects.json", replace_map(build_id="0123456789"))
+    document.write(objects, structs.replace(MAP, build_id="0123456789"))
+    data.write_text("PERFILE2\0\0")
     with pytest.raises(SchedlineError, match="is another kernel"):
-        main([*words, "--map", str(tmp_path / "objects.json")])
-    stripped = tmp_path / "stripped"
-    shutil.copyfile(SAMPLES, stripped)
-    words[words.index(str(vmlinux))] = str(stripped)
+        imported(SAMPLES, more=("--map", str(objects)))
     with pytest.raises(SchedlineError, match="is no vmlinux"):
-        main(words)
+        imported(SAMPLES, vmlinux=SAMPLES)
+    with pytest.raises(SchedlineError, match="is no text of perf"):
+        imported(SAMPLES, objects)
+    with pytest.raises(SchedlineError, match="is perf's data, not a text"):
+        imported(data)

@@ -29,7 +29,7 @@ def script(tmp_path: Path) -> OwnProgram:
 
 
 def test_a_program_goes_with_its_libraries() -> None:
-    files = plugin_guest._packed(OwnProgram(PYTHON, arguments=("-c", "1")), ARCH, MARK, SHELL)
+    files = plugin_guest.packed(OwnProgram(PYTHON, arguments=("-c", "1")), ARCH, MARK, SHELL)
     assert files[f"/program/{PYTHON.name}"] == PYTHON
     assert files[MARKER] == MARK
     assert {f"{PLACE}/{name}" for name in linked(PYTHON).needed} <= set(files)
@@ -43,13 +43,13 @@ def test_a_script_goes_with_a_shell_and_files(script: OwnProgram, tmp_path: Path
     (files / "deep").mkdir(parents=True)
     (files / "deep/data").write_text("x")
     (files / "tool").symlink_to(PYTHON)
-    found = plugin_guest._packed(replace(script, files=files), ARCH, MARK, SHELL)
+    found = plugin_guest.packed(replace(script, files=files), ARCH, MARK, SHELL)
     assert found["/bin/busybox"] == SHELL
     assert found["/program/my.sh"] == script.file
     assert found["/files/deep/data"] == files / "deep/data"
     # A program among the files has its libraries, too.
     assert linked(PYTHON).interpreter in found
-    assert linked(PYTHON).interpreter not in plugin_guest._packed(script, ARCH, MARK, SHELL)
+    assert linked(PYTHON).interpreter not in plugin_guest.packed(script, ARCH, MARK, SHELL)
 
 
 def test_the_command_keeps_every_byte_of_its_words(script: OwnProgram) -> None:
@@ -62,7 +62,7 @@ def test_the_command_keeps_every_byte_of_its_words(script: OwnProgram) -> None:
 
 def test_what_cannot_be_run_is_refused(script: OwnProgram, tmp_path: Path) -> None:
     other = {"x86_64": "arm64", "arm64": "x86_64"}[ARCH]
-    library = plugin_guest._packed(OwnProgram(PYTHON), ARCH, MARK, SHELL)[f"{PLACE}/libm.so.6"]
+    library = plugin_guest.packed(OwnProgram(PYTHON), ARCH, MARK, SHELL)[f"{PLACE}/libm.so.6"]
     for own, arch, said in (
         (OwnProgram(PYTHON), other, f"the guest is {other}"),
         (OwnProgram(library), ARCH, "it is a library"),

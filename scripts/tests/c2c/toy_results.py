@@ -79,11 +79,11 @@ def result(*rows_of_quanta: tuple[TrafficRow, ...], build_id: str = "aa") -> Tra
 
 def measured(*, owner: str = "root_domain", **taken: int) -> MeasuredDocument:
     """An import in which each field has so many samples, all of them taken."""
-    sums = ScriptSums()
+    sums = ScriptSums(str)
     for number, (path, count) in enumerate(taken.items()):
         key: Key = (Place(owner, "", number, 64 * number, path, neighbour=False), "load", "reader")
         sums.rows[key] = Sampled(count, 1000 * count, count, 1000 * count, 0, 0)
-    sums.taken_squares = sums.squares = 1e6 * sum(taken.values())
+    sums.taken_squares = sums.squares = 1_000_000 * sum(taken.values())
     return measured_of(sums, [Path(__file__).parent / "perf/samples.txt"], "aa", 64)
 
 
