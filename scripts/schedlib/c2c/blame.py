@@ -32,7 +32,7 @@ class _Way:
     """A size of lines, and whether they are fetched in pairs."""
 
     line: int
-    pairs: bool
+    pairs: bool = False
 
     @property
     def block(self) -> int:
@@ -52,11 +52,10 @@ def blame(player: Player, observed: Observed, result: TrafficResult, place: Path
     Raises SchedlineError: a tape is damaged.
     """
     line = observed.parameters.line
-    own = _Way(line, pairs=False)
-    others = {str(size): _Way(size, pairs=False) for size in LINES if size != line}
+    others = {str(size): _Way(size) for size in LINES if size != line}
     if line < max(LINES):
         others[_PAIRS] = _Way(line, pairs=True)
-    wanted = [(guest, own) for guest in observed.guests] + [(observed.middle, way) for way in others.values()]
+    wanted = [(guest, _Way(line)) for guest in observed.guests] + [(observed.middle, way) for way in others.values()]
     with ThreadPoolExecutor(_WORKERS) as pool:
         gains = list(pool.map(lambda each: _gains(player, observed, each[0], each[1], place), wanted))
     guests, elsewhere = gains[: len(observed.guests)], dict(zip(others, gains[len(observed.guests) :], strict=True))
@@ -94,7 +93,7 @@ def blame(player: Player, observed: Observed, result: TrafficResult, place: Path
 
 def _gains(player: Player, observed: Observed, guest: ObservedGuest, way: _Way, place: Path) -> dict[str, _Gain]:
     """What each field of a hot line saves in one guest."""
-    if way != _Way(observed.parameters.line, pairs=False):
+    if way != _Way(observed.parameters.line):
         guest = player.counts(guest, way.line, pairs=way.pairs)
     groups, text = _fields_file(observed, guest, way)
     file = place / f"fields-{guest.quantum}-{way.line}-{way.pairs}"

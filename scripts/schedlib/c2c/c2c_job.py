@@ -23,6 +23,7 @@ from schedlib.c2c.c2c_options import (
     WORKLOADS,
     C2cOptions,
     C2cReplayOptions,
+    ResultOptions,
 )
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
 from schedlib.c2c.memory_map import memory_map, named, plan_lines
@@ -100,8 +101,7 @@ def count(options: C2cOptions) -> Verdict:
             with step(f"writing {options.trace}"):
                 player = Player(plugin_guest.replayer(cache), observed.parameters)
                 keep_trace(options.trace, observed, pcs_of(player, observed))
-        result = _result(cache, observed, place, blames=options.results.blame)
-    _show(result, out, options)
+        _report(cache, observed, options.results, place, out)
     return Verdict.PASS
 
 
@@ -117,8 +117,7 @@ def replay(options: C2cReplayOptions) -> Verdict:
         player = Player(plugin_guest.replayer(cache), observed.parameters)
         with step("counting"):
             observed = played(player, observed, options.line or observed.parameters.line)
-        result = _result(cache, observed, place, blames=options.results.blame)
-    _show(result, out, options)
+        _report(cache, observed, options.results, place, out)
     return Verdict.PASS
 
 
@@ -130,25 +129,21 @@ def _results(cache: Path, wanted: Path | None) -> Path:
     return out
 
 
-def _result(cache: Path, observed: Observed, place: Path, *, blames: bool) -> TrafficResult:
-    """The result of guests, with the list of fields to blame if their accesses were kept for that."""
+def _report(cache: Path, observed: Observed, wanted: ResultOptions, place: Path, out: Path) -> None:
+    """Write the result of guests; with the fields to blame if their accesses were kept for that."""
     result = result_of(observed)
-    if not blames:
-        return result
-    player = Player(plugin_guest.replayer(cache), observed.parameters)
-    with step("counting again with fields on lines of their own"):
-        return structs.replace(result, blame=blame(player, observed, result, place))
-
-
-def _show(result: TrafficResult, out: Path, options: C2cOptions | C2cReplayOptions) -> None:
+    if wanted.blame:
+        player = Player(plugin_guest.replayer(cache), observed.parameters)
+        with step("counting again with fields on lines of their own"):
+            result = structs.replace(result, blame=blame(player, observed, result, place))
     text = traffic_report.text(result)
     write_atomic(out / _TEXT, text)
     write_atomic(out / _PICTURE, c2c_page.picture(result))
-    for path in (options.results.json, out / C2C_FILE):
+    for path in (wanted.json, out / C2C_FILE):
         if path:
             document.write(path, result)
-    if options.results.html:
-        write_atomic(options.results.html, c2c_page.page(result))
+    if wanted.html:
+        write_atomic(wanted.html, c2c_page.page(result))
     print(text, end="")
     say(f"results: {out}/{C2C_FILE}, {_TEXT}, {_PICTURE}")
 
@@ -196,10 +191,12 @@ def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
 
 def measure(cache: Path, made: BuiltKernel, asked: Measurement, place: Path, logs: Path) -> TrafficResult:
     """Boot a guest for each quantum, and count; see observe()."""
-    return result_of(observe(cache, made, asked, place, logs, taped=False))
+    return result_of(observe(cache, made, asked, place, logs))
 
 
-def observe(cache: Path, made: BuiltKernel, asked: Measurement, place: Path, logs: Path, *, taped: bool) -> Observed:
+def observe(
+    cache: Path, made: BuiltKernel, asked: Measurement, place: Path, logs: Path, *, taped: bool = False
+) -> Observed:
     """Boot a guest for each quantum.
 
     Args:

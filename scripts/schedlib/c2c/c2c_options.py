@@ -18,6 +18,7 @@ from schedlib.options import (
     TreeOptions,
     cpu_count,
     existing_directory,
+    existing_file,
     existing_path,
     flag,
     fragments,
@@ -113,7 +114,6 @@ DEFAULT = ("rq", "root_domain")
 ALL = "all"
 """For --objects: all of the kernel's memory."""
 
-
 TAGS = frozenset(
     {kind.tag for kind in KINDS.values()} | {"cpudl_item", "cpupri_leaf", "cpupri_place", "sbm", "sbm_leaf"}
 )
@@ -168,13 +168,6 @@ def _quanta(text: str) -> tuple[int, ...]:
     return values
 
 
-def _file(text: str) -> Path:
-    path = existing_path(text)
-    if not path.is_file():
-        raise argparse.ArgumentTypeError(f"{text} is no file")
-    return path
-
-
 def _tag(text: str) -> str:
     if not text.isidentifier() or not text.isascii():
         raise argparse.ArgumentTypeError(f"{text!r} is no name of a structure")
@@ -218,7 +211,7 @@ class C2cOptions:
     program: Path | None = option(
         "--program FILE",
         "run this program, or this script in busybox's shell; its arguments follow --, its libraries go along",
-        _file,
+        existing_file,
         group="runs",
     )
     files: Path | None = option("--files DIR", "the files that it finds where it is started", existing_directory)
@@ -273,11 +266,9 @@ class C2cOptions:
         given = {"--files": self.files, "--marked": self.marked, "words behind --": self.arguments}
         lonely = next((name for name, value in given.items() if value), "")
         if not file and lonely:
-            observed = f"{lonely}: there is no program that it could be for"
-            raise SchedlineError(observed, "add --program FILE")
+            raise SchedlineError(f"{lonely}: there is no program that it could be for", "add --program FILE")
         if file and self.rounds:
-            observed = "--rounds is for a --workload, and a program of yours is run once"
-            raise SchedlineError(observed, "leave it out")
+            raise SchedlineError("--rounds is for a --workload, and a program of yours is run once", "leave it out")
         return OwnProgram(file, self.arguments, self.files, self.marked) if file else None
 
 
@@ -319,9 +310,6 @@ class C2cImportOptions:
     json: Path | None = option("--json FILE", "write the result here too (c2c-measured-1)", new_path)
 
 
-SECONDS = 10.0
-
-
 @dataclass(frozen=True)
 class C2cRecordOptions:
     """What to sample on this machine: for some seconds, or until a command (`arguments`) ends."""
@@ -338,9 +326,9 @@ class C2cRecordOptions:
     )
     seconds: float = option(
         "--seconds N",
-        f"how long to sample (default: {SECONDS:.0f}); with a command after --, until it ends",
+        "how long to sample (default: 10); with a command after --, until it ends",
         seconds,
-        default=SECONDS,
+        default=10.0,
     )
     arguments: tuple[str, ...] = ()
 

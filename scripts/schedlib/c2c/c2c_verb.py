@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from schedlib import options
 from schedlib.c2c.c2c_options import (
@@ -13,10 +14,19 @@ from schedlib.c2c.c2c_options import (
     C2cOptions,
     C2cRecordOptions,
     C2cReplayOptions,
+    ShowOptions,
     SuggestOptions,
 )
 from schedlib.options import Verbs, add_verb
 from schedlib.tree.source import require_tree
+
+_T = TypeVar("_T", C2cOptions, ShowOptions, SuggestOptions)
+
+
+def with_tree(wanted: _T) -> _T:
+    """The options, if their tree is one; see require_tree()."""
+    require_tree(wanted.tree)
+    return wanted
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -53,28 +63,12 @@ def add_parser(verbs: Verbs) -> None:
         ],
         operands="[replay TRACE | diff A B | suggest STRUCT | record | import FILE]",
         options=C2cOptions,
-        read=_with_tree,
+        read=_checked,
         job="c2c.c2c_job.count",
         libraries=_libraries,
     )
     options.words_behind_dashes(parser, "arguments")
-    below = parser.add_subparsers(prog=parser.prog, metavar="VERB", help="schedline c2c VERB --help")
-    for add in (_add_replay, _add_diff, _add_suggest, _add_record, _add_import):
-        add(below)
-
-
-def _with_tree(wanted: C2cOptions) -> C2cOptions:
-    require_tree(wanted.tree)
-    wanted.own_program()
-    return wanted
-
-
-def _libraries(wanted: C2cOptions | C2cReplayOptions) -> Sequence[str]:
-    """Only a page needs more than the basic libraries."""
-    return (*options.BASIC, "report") if wanted.results.html else options.BASIC
-
-
-def _add_replay(verbs: Verbs) -> None:
+    verbs = parser.add_subparsers(prog=parser.prog, metavar="VERB", help="schedline c2c VERB --help")
     add_verb(
         verbs,
         "replay",
@@ -95,9 +89,6 @@ def _add_replay(verbs: Verbs) -> None:
         job="c2c.c2c_job.replay",
         libraries=_libraries,
     )
-
-
-def _add_diff(verbs: Verbs) -> None:
     add_verb(
         verbs,
         "diff",
@@ -113,9 +104,6 @@ def _add_diff(verbs: Verbs) -> None:
         options=C2cDiffOptions,
         job="c2c.traffic_diff.diff",
     )
-
-
-def _add_suggest(verbs: Verbs) -> None:
     add_verb(
         verbs,
         "suggest",
@@ -136,17 +124,9 @@ def _add_suggest(verbs: Verbs) -> None:
         examples=["schedline c2c suggest rq --trace rt.trace --held-out wakeup.trace --no-measure   only predict"],
         operands="STRUCT",
         options=SuggestOptions,
-        read=_suggested,
+        read=with_tree,
         job="suggest.suggest_job.suggest",
     )
-
-
-def _suggested(wanted: SuggestOptions) -> SuggestOptions:
-    require_tree(wanted.tree)
-    return wanted
-
-
-def _add_record(verbs: Verbs) -> None:
     parser = add_verb(
         verbs,
         "record",
@@ -168,9 +148,6 @@ def _add_record(verbs: Verbs) -> None:
         job="c2c.samples_job.record",
     )
     options.words_behind_dashes(parser, "arguments")
-
-
-def _add_import(verbs: Verbs) -> None:
     add_verb(
         verbs,
         "import",
@@ -190,3 +167,13 @@ def _add_import(verbs: Verbs) -> None:
         options=C2cImportOptions,
         job="c2c.samples_job.import_samples",
     )
+
+
+def _checked(wanted: C2cOptions) -> C2cOptions:
+    wanted.own_program()
+    return with_tree(wanted)
+
+
+def _libraries(wanted: C2cOptions | C2cReplayOptions) -> Sequence[str]:
+    """Only a page needs more than the basic libraries."""
+    return (*options.BASIC, "report") if wanted.results.html else options.BASIC

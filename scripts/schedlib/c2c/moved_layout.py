@@ -16,7 +16,7 @@ from schedlib.c2c.kernel_map import KernelMap
 from schedlib.c2c.objects import Instance, Watch
 from schedlib.c2c.observed import Observed, ObservedGuest, Raw
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import C2C_FILE, MappedField, MappedStructure, read_result
+from schedlib.formats.c2c_document import C2C_FILE, MappedStructure, read_result
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Count, Positive, Strict
 
@@ -107,10 +107,14 @@ def relaid_as(
 
     Raises SchedlineError: a layout does not fit to what was traced.
     """
-    changed = {tag: _relaid(source, tag, _structure(source, observed, tag), each) for tag, each in wanted.items()}
+    structures, changed = dict(observed.known.structures), {}
+    for tag, each in wanted.items():
+        if tag not in structures or not observed.objects_of(tag):
+            raise SchedlineError(f"{source}: {tag} is no structure of this trace", _traced(observed))
+        changed[tag] = _relaid(source, tag, structures[tag], each)
+        structures[tag] = changed[tag].structure
     if not changed:
         raise SchedlineError(f"{source} has no structure of this trace", _traced(observed))
-    structures = {**observed.known.structures, **{tag: each.structure for tag, each in changed.items()}}
     guests = tuple(_moved(observed.watches, guest, changed, place) for guest in observed.guests)
     watches = tuple(
         structs.replace(watch, size=changed[watch.tag].structure.size) if _is_relaid(watch, changed) else watch
@@ -128,13 +132,6 @@ def relaid_as(
 
 def _traced(observed: Observed) -> str:
     return f"it has {', '.join(sorted(observed.tags))}"
-
-
-def _structure(layout: str, observed: Observed, tag: str) -> MappedStructure:
-    structure = observed.known.structures.get(tag)
-    if structure is None or not observed.objects_of(tag):
-        raise SchedlineError(f"{layout}: {tag} is no structure of this trace", _traced(observed))
-    return structure
 
 
 def _relaid(layout: str, tag: str, old: MappedStructure, wanted: StructureLayout) -> _Relaid:
@@ -157,7 +154,7 @@ def _relaid(layout: str, tag: str, old: MappedStructure, wanted: StructureLayout
                     "a union's members move together: give all of them the same offset",
                 )
             if taken.setdefault(new_byte, old_byte) != old_byte:
-                other = next(each.path for each in old.fields if _covers(each, taken[new_byte]))
+                other = next(each.path for each in old.fields if 0 <= taken[new_byte] - each.offset < each.size)
                 raise SchedlineError(
                     f"{layout}: {tag}.{field.path} and {tag}.{other} would both lie at offset {new_byte}",
                     f"{tag} is {old.size} bytes: move one of them, for example to {old.size}",
@@ -173,9 +170,7 @@ def _relaid(layout: str, tag: str, old: MappedStructure, wanted: StructureLayout
             f"write size = {up(end, wanted.align)}, or leave it out",
         )
     _fill_holes(to, taken, size)
-    fields = [
-        MappedField(start, each.size, each.path, each.pointee) for each, start in zip(old.fields, offsets, strict=True)
-    ]
+    fields = [structs.replace(each, offset=start) for each, start in zip(old.fields, offsets, strict=True)]
     fields.sort(key=lambda field: field.offset)
     return _Relaid(MappedStructure(size, tuple(fields)), tuple(to), wanted.align)
 
@@ -200,10 +195,6 @@ def _like(name: str, structure: MappedStructure) -> str:
 def is_part(path: str, name: str) -> bool:
     """Whether a field is a member, or inside of it."""
     return path == name or path.startswith((f"{name}.", f"{name}["))
-
-
-def _covers(field: MappedField, byte: int) -> bool:
-    return field.offset <= byte < field.offset + field.size
 
 
 def up(value: int, step: int) -> int:
@@ -255,7 +246,7 @@ def _moved(
         else each
         for each in guest.raw.instances
     )
-    return replace(guest, raw=Raw(instances, guest.raw.absent, (), 0), moves=moves)
+    return replace(guest, raw=Raw(instances, guest.raw.absent), moves=moves)
 
 
 def _clusters(objects: Iterable[Instance]) -> Iterator[list[Instance]]:

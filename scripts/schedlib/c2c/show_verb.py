@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from schedlib import options
 from schedlib.c2c.c2c_options import ShowOptions
+from schedlib.c2c.c2c_verb import with_tree
 from schedlib.options import Verbs, add_verb
-from schedlib.tree.source import require_tree
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -24,12 +24,7 @@ def add_parser(verbs: Verbs) -> None:
         the structure side by side. Counts that were made before are taken from the cache.""",
         operands="NAME",
         options=ShowOptions,
-        read=_with_tree,
+        read=with_tree,
         job="c2c.show_job.show",
         libraries=(*options.BASIC, "report"),
     )
-
-
-def _with_tree(wanted: ShowOptions) -> ShowOptions:
-    require_tree(wanted.tree)
-    return wanted

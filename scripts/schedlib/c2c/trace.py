@@ -84,17 +84,10 @@ def keep_trace(path: Path, observed: Observed, pcs: Iterable[int]) -> None:
     `pcs`: the addresses of the instructions on the tapes.
     """
     tapes = [guest.tape for guest in observed.guests if guest.tape]
-    guests = tuple(
-        TracedGuest(
-            guest.quantum,
-            guest.operations,
-            tape.stat().st_size,
-            guest.raw.instances,
-            guest.raw.absent,
-            guest.raw.again,
-        )
-        for guest, tape in zip(observed.guests, tapes, strict=True)
-    )
+    guests = []
+    for each, tape in zip(observed.guests, tapes, strict=True):
+        seen, length = each.raw, tape.stat().st_size
+        guests.append(TracedGuest(each.quantum, each.operations, length, seen.instances, seen.absent, seen.again))
     head = TraceHead(
         schema="c2c-trace-1",
         tool=observed.tool,
@@ -106,7 +99,7 @@ def keep_trace(path: Path, observed: Observed, pcs: Iterable[int]) -> None:
         functions=_at_or_before(observed.known.functions, pcs),
         data=_beside(observed.known.data, observed.watches),
         watches=observed.watches,
-        guests=guests,
+        guests=tuple(guests),
     )
     # A file that is only half written never has this name.
     half = path.with_name(f".{path.name}.half")
@@ -156,10 +149,10 @@ def traced(path: Path, place: Path) -> Observed:
         known = {EOFError: "it is cut off", zlib.error: "it is damaged"}
         why = known.get(type(error)) or getattr(error, "strerror", "") or str(error)
         raise Refused(path, TraceHead, why, "schedline c2c --trace FILE writes one") from error
-    guests = tuple(
-        ObservedGuest(each.quantum, each.operations, Raw(each.instances, each.absent, (), 0, again=each.again), tape)
-        for each, tape in zip(head.guests, tapes, strict=True)
-    )
+    guests = []
+    for each, tape in zip(head.guests, tapes, strict=True):
+        seen = Raw(each.instances, each.absent, again=each.again)
+        guests.append(ObservedGuest(each.quantum, each.operations, seen, tape))
     return Observed(
         tool=TOOL,
         started=head.started,
@@ -168,7 +161,7 @@ def traced(path: Path, place: Path) -> Observed:
         parameters=head.parameters,
         known=KernelMap(head.fingerprint.get("build_id", ""), head.structures, head.functions, head.data),
         watches=head.watches,
-        guests=guests,
+        guests=tuple(guests),
     )
 
 

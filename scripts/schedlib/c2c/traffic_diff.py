@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -162,10 +162,20 @@ def sections(base: TrafficResult, candidate: TrafficResult) -> list[Section]:
         ("Fields", field_name, _FIELDS),
         ("Functions", function_name, _FUNCTIONS),
     )
-    return [
-        Section(f"{title}: from the base to the candidate", (), _table(base, candidate, title, key, most))
-        for title, key, most in kinds
-    ]
+    found = []
+    for title, key, most in kinds:
+        columns = {count: _both(base, candidate, count, key) for count in COUNTS}
+        names = sorted(columns["misses"], key=lambda name: _order(columns, name))
+        rows = [(name, *(_change(*columns[count][name]) for count in COUNTS)) for name in names[:most]]
+        table = ReportTable((title[:-1].lower(), *TITLES), rows, left_out=max(len(names) - most, 0))
+        found.append(Section(f"{title}: from the base to the candidate", (), table))
+    return found
+
+
+def _order(columns: Mapping[CountName, Mapping[str, _Both]], name: str) -> tuple[int, int, int, str]:
+    """By how much false sharing and misses change, then by the misses of the base."""
+    false, misses = columns["false_shared"][name], columns["misses"][name]
+    return -abs(_moved(*false)), -abs(_moved(*misses)), -middle(misses[0]), name
 
 
 def sentence(judged: JudgedTraffic) -> str:
@@ -183,20 +193,6 @@ def _changes(base: TrafficResult, candidate: TrafficResult) -> Iterator[str]:
             yield f"{name}: {one} -> {other}"
     if base.fingerprint.get("build_id") == candidate.fingerprint.get("build_id"):
         yield "the kernels are the same, by their build-id"
-
-
-def _table(
-    base: TrafficResult, candidate: TrafficResult, title: str, key: Callable[[TrafficRow], str], most: int
-) -> ReportTable:
-    columns = {count: _both(base, candidate, count, key) for count in COUNTS}
-
-    def order(name: str) -> tuple[int, int, int, str]:
-        false, misses = columns["false_shared"][name], columns["misses"][name]
-        return -abs(_moved(*false)), -abs(_moved(*misses)), -middle(misses[0]), name
-
-    names = sorted(columns["misses"], key=order)
-    rows = [(name, *(_change(*columns[count][name]) for count in COUNTS)) for name in names[:most]]
-    return ReportTable((title[:-1].lower(), *TITLES), rows, left_out=max(len(names) - most, 0))
 
 
 def _moved(base: Sequence[int], candidate: Sequence[int]) -> int:

@@ -17,7 +17,7 @@ from schedlib.c2c.observed import Observed, ObservedGuest, Player, played
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure
 from schedlib.layout.members import Structure
-from schedlib.suggest.suggest_report import SUGGESTED, LayoutCosts
+from schedlib.suggest.suggest_report import LayoutCosts
 
 _WORD = 8
 _NAME = re.compile(r"\.?\w+|\[\d+\]")
@@ -48,7 +48,7 @@ class Embedded:
         if not around:
             return observed
         known = observed.known.structures
-        if not self._is_whole(observed):
+        if self.tag not in observed.tags:
             known = {**known, self.tag: self._structure(known)}
         pieces = {key: list(self._pieces(watch)) for key, watch in around.items()}
         watches = [watch for watch in observed.watches if watch.key not in around]
@@ -62,15 +62,12 @@ class Embedded:
 
     def moved(self, observed: Observed, layout: StructureLayout) -> tuple[dict[str, StructureLayout], Embedded]:
         """The layouts of the traced structures if the one inside has this one, and where it then lies in them."""
-        found = {self.tag: layout} if self._is_whole(observed) else {}
+        # The trace may have objects that are nothing else.
+        found = {self.tag: layout} if self.tag in observed.tags else {}
         places = {}
         for tag in {watch.tag for watch in observed.watches if self._is_around(watch)}:
             found[tag], places[tag] = self._around(observed.known.structures[tag], tag, layout)
         return found, Embedded(self.tag, layout.size or self.size, places)
-
-    def _is_whole(self, observed: Observed) -> bool:
-        """Whether the trace has objects that are nothing else."""
-        return self.tag in observed.tags
 
     def _is_around(self, watch: Watch) -> bool:
         return watch.tag in self.places and not watch.prefix and not watch.offset and watch.tag != self.tag
@@ -151,18 +148,11 @@ def places_in(around: MappedStructure, structure: Structure) -> Iterator[tuple[s
         names = _NAME.findall(field.path)
         for number in range(1, len(names) + 1):
             starts.setdefault("".join(names[:number]), field.offset)
-    first = f".{members[0].name}" if members else ""
-    for path, offset in starts.items():
-        begin = offset - members[0].offset if members else 0
-        if (
-            first
-            and path.endswith(first)
-            and all(
-                begin + each.offset <= starts.get(f"{path.removesuffix(first)}.{each.name}", -1) < begin + each.last + 1
-                for each in members
-            )
-        ):
-            yield path.removesuffix(first), begin
+    for path, offset in starts.items() if members else ():
+        outer, begin = path.removesuffix(f".{members[0].name}"), offset - members[0].offset
+        places = ((starts.get(f"{outer}.{each.name}", -1), each) for each in members)
+        if outer != path and all(begin + each.offset <= at <= begin + each.last for at, each in places):
+            yield outer, begin
 
 
 def refuse_absent(observed: Observed, tag: str) -> None:
@@ -234,10 +224,9 @@ def replayed(
     layouts: Mapping[int, StructureLayout],
     place: Path,
 ) -> LayoutCosts:
-    """The costs of a layout, by playing a trace.
+    """The costs of a layout, by playing a trace with `program` (scripts/c2c/replay.c, compiled).
 
     Args:
-        program: scripts/c2c/replay.c, compiled.
         where: the structure, and where it lies in others.
         layouts: the layout for each size of lines.
 
@@ -253,20 +242,13 @@ def replayed(
 
     middle = replace(observed, guests=(observed.middle,))
     longer = {str(line): counts(middle, line)[0].misses for line in LINES if line != own}
-    return _costs(name, workload, counts(observed, own), longer, measured=False)
+    return costs_of(name, workload, counts(observed, own), longer, measured=False)
 
 
-def measured(workload: TracedWorkload, observed: Observed, where: Embedded) -> LayoutCosts:
-    """The costs in a kernel that ran.
-
-    `where`: the structure, and where it lies in others in that kernel.
-    """
-    return _costs(SUGGESTED, workload, on_lines_of(where.named(observed), where.tag), {}, measured=True)
-
-
-def _costs(
+def costs_of(
     name: str, workload: TracedWorkload, counts: Sequence[Counts], longer: dict[str, int], *, measured: bool
 ) -> LayoutCosts:
+    """What these counts of each quantum say of a layout."""
     return LayoutCosts(
         layout=name,
         workload=workload.name,

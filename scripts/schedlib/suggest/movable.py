@@ -13,7 +13,7 @@ from schedlib.c2c.moved_layout import StructureLayout, up
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField
 from schedlib.layout.members import Member, Structure, Unnamed
-from schedlib.suggest.member_text import Body, Piece, number_moved
+from schedlib.suggest.member_text import Body, number_moved
 
 _WORD = 8
 _SMALLEST_LINE = 64
@@ -121,8 +121,7 @@ class Movable:
                 at = up(at, align)
                 offsets[place] = at
                 at += up(part.size, line) if part.has_lines else part.size
-        most = self.alignment(arrangement, line)
-        return offsets, up(at, most)
+        return offsets, up(at, self.alignment(arrangement, line))
 
     def size(self, arrangement: Arrangement, line: int = 0) -> int:
         """The size of the structure, by default where lines have the kernel's size."""
@@ -181,8 +180,12 @@ def movable(
     units = []
     for number, members in _members_of_pieces(structure, body, tag):
         piece = body.pieces[number]
-        parts = tuple(_parts(_unforced(members, piece), fields, _unnamed_in(structure, members)))
-        units.append(MovableUnit(number, parts, 0, piece.can_align))
+        # The alignment that the attribute of the piece demands of its first member may go.
+        first = min(members, key=lambda each: each.offset)
+        free = [replace(each, align=1) if each is first and piece.aligned else each for each in members]
+        names = {member.name for member in members}
+        unnamed = [each for each in structure.unnamed if each.names and names.issuperset(each.names)]
+        units.append(MovableUnit(number, tuple(_parts(free, fields, unnamed)), 0, piece.can_align))
     units = list(_with_segments(units, body, pinned, structure))
     there = {member.name: member.offset for member in structure.members}
     aligned = frozenset(
@@ -193,8 +196,7 @@ def movable(
     start = Arrangement(tuple(range(len(units))), aligned)
     empty = frozenset(member.name for member in structure.members if not member.size)
     found = _explained(Movable(tag, tuple(units), start, line, structure.type.align or 1, empty), there)
-    size = found.size(start)
-    if size != structure.type.size:
+    if (size := found.size(start)) != structure.type.size:
         raise _not_explained(tag, f"explain its size: {structure.type.size} bytes, not {size}")
     return found
 
@@ -212,20 +214,20 @@ def _explained(found: Movable, there: Mapping[str, int]) -> Movable:
     Raises SchedlineError: the source does not explain an offset.
     """
     for number, (owner, part) in enumerate(found.parts):
+        offsets, _ = found.offsets(found.start, found.line)
         name, inside = part.members[0]
         wanted = there[name] - inside
-        offset = found.offsets(found.start, found.line)[0][number]
-        if offset < wanted:
-            before = found.parts[number - 1][1].size + found.offsets(found.start, found.line)[0][number - 1]
+        if offsets[number] < wanted:
+            before = found.parts[number - 1][1].size + offsets[number - 1]
             possible = _ALIGNMENTS if part.size else (*_SCALARS, *_ALIGNMENTS)
             align = next((each for each in possible if up(before, each) == wanted), part.align)
-            parts = tuple(replace(each, align=align) if each is part else each for each in found.units[owner].parts)
             units = list(found.units)
+            parts = tuple(replace(each, align=align) if each is part else each for each in units[owner].parts)
             units[owner] = replace(units[owner], parts=parts)
             found = replace(found, units=tuple(units))
-            offset = found.offsets(found.start, found.line)[0][number]
-        if offset != wanted:
-            raise _not_explained(found.tag, f"explain why {name} is at offset {wanted}, not {offset}")
+            offsets, _ = found.offsets(found.start, found.line)
+        if offsets[number] != wanted:
+            raise _not_explained(found.tag, f"explain why {name} is at offset {wanted}, not {offsets[number]}")
     return found
 
 
@@ -244,18 +246,6 @@ def _members_of_pieces(structure: Structure, body: Body, tag: str) -> Iterator[t
     missing = [member for member in left if member.size]
     if missing:
         raise _not_explained(tag, f"show its member {missing[0].name}")
-
-
-def _unforced(members: Sequence[Member], piece: Piece) -> list[Member]:
-    """The members without the alignment that the attribute of the piece demands of its first one: it may go."""
-    first = min(members, key=lambda each: each.offset)
-    return [replace(each, align=1) if each is first and piece.aligned else each for each in members]
-
-
-def _unnamed_in(structure: Structure, members: Sequence[Member]) -> list[Unnamed]:
-    """What has no name and consists of some of these members only."""
-    names = {member.name for member in members}
-    return [each for each in structure.unnamed if each.names and names.issuperset(each.names)]
 
 
 def _parts(
@@ -279,10 +269,9 @@ def _parts(
 
 
 def _part(members: Sequence[Member], fields: Sequence[MappedField], around: Sequence[Unnamed]) -> MovablePart:
-    spans = [(each.offset, each.offset + each.size) for each in members]
-    spans += [(each.offset, each.offset + each.size) for each in around]
-    first = min(start for start, _ in spans)
-    size = max(end for _, end in spans) - first
+    every: list[Member | Unnamed] = [*members, *around]
+    first = min(each.offset for each in every)
+    size = max(each.offset + each.size for each in every) - first
     names = {member.name for member in members}
     leaves = [field for field in fields if re.split(r"[.\[]", field.path)[0] in names]
     unknown = _alignment(first, size) if size else 1
@@ -293,7 +282,7 @@ def _part(members: Sequence[Member], fields: Sequence[MappedField], around: Sequ
     if len(scalars) == len(members):
         # An array is aligned as its elements are.
         align = min(align, max(_alignment(0, each.size // max(each.count, 1)) for each in members))
-    align = max(align, *(each.align for each in members), *(each.align for each in around))
+    align = max(align, *(each.align for each in every))
     return MovablePart(tuple((member.name, member.offset - first) for member in members), size, align)
 
 
@@ -311,7 +300,7 @@ def _with_segments(
     behind = 0
     for unit in units:
         alone = body.pieces[unit.piece].fixed or any(name in pinned for name in unit.members)
-        alone = alone or all(_is_mark(structure.member(name)) for name in unit.members)
+        alone |= all(_is_mark(structure.member(name)) for name in unit.members)
         behind += alone
         yield replace(unit, segment=behind + sum(mark < unit.piece for mark in marks))
         behind += alone

@@ -34,7 +34,6 @@ _WORD = 8
 Line = int
 """The pieces that share a line: one bit for each."""
 
-
 _SMALL = 1e-9
 _LINE_PRICE = 1e-3
 """Of two orders with the same misses, the one with fewer lines."""
@@ -45,11 +44,6 @@ _WIDE = 10_000
 
 _MOST_TRIED = 200
 """Orders that contracts refuse, before a neighbourhood is given up."""
-
-
-def granule(size: int, align: int) -> int:
-    """Bytes of the pieces of a part: none can straddle a line, wherever the part lies."""
-    return min(_WORD, align, max(size, 1))
 
 
 class _Program:
@@ -74,11 +68,15 @@ class _Program:
             raise SchedlineError(f"a trace cannot be read: {said}", "make it again: schedline c2c --trace FILE")
         return row
 
-    def ask(self, lines: Sequence[Line]) -> None:
+    def ask(self, lines: Iterable[Line]) -> None:
         """Learn the misses on lines."""
-        for start in range(0, len(lines), _BATCH):
-            part = lines[start : start + _BATCH]
-            self._to.write("".join(f"{' '.join(map(str, _atoms(line)))}\n" for line in part) + "\n")
+        new = [line for line in lines if line not in self.known]
+        for start in range(0, len(new), _BATCH):
+            part = new[start : start + _BATCH]
+            for line in part:
+                atoms = (str(number) for number in range(line.bit_length()) if line >> number & 1)
+                self._to.write(f"{' '.join(atoms)}\n")
+            self._to.write("\n")
             self._to.flush()
             for line in part:
                 self.known[line] = int(self._row())
@@ -91,10 +89,6 @@ class _Program:
             stream.close()
 
 
-def _atoms(line: Line) -> Iterable[int]:
-    return (number for number in range(line.bit_length()) if line >> number & 1)
-
-
 class LineCosts:
     """The costs of lines in several traces, each in the guest of its middle quantum. A context.
 
@@ -102,46 +96,37 @@ class LineCosts:
         hot: for each part, its pieces that some CPU accessed: offset in the part, and the piece's bit.
     """
 
-    def __init__(
-        self,
-        program: Path,
-        traces: Sequence[Observed],
-        structure: Movable,
-        place: Path,
-    ) -> None:
-        """Start a program for each trace.
-
-        Args:
-            program: scripts/c2c/lines.c, compiled.
-            place: a scratch directory.
+    def __init__(self, program: Path, traces: Sequence[Observed], structure: Movable, place: Path) -> None:
+        """Start `program` (scripts/c2c/lines.c, compiled) for each trace; `place` is a scratch directory.
 
         Raises SchedlineError: a trace is damaged.
         """
         offsets, _ = structure.offsets(structure.start, structure.line)
-        pieces: list[tuple[int, int, int, int]] = []  # part, offset in the part, offset, size
+        rows: list[str] = []
+        pieces: dict[int, list[tuple[int, int]]] = {}  # for each part: offset in the part, number
         for number, (_, part) in enumerate(structure.parts):
-            step = granule(part.size, part.align)
-            for inside in range(0, part.size, step):
-                pieces.append((number, inside, offsets[number] + inside, min(step, part.size - inside)))
-        rows = [f"piece {offset} {size} {atom}\n" for atom, (_, _, offset, size) in enumerate(pieces)]
-        self._stack = ExitStack()
-        self._programs = []
+            # No piece can straddle a line, wherever its part lies.
+            step = min(_WORD, part.align, max(part.size, 1))
+            pieces[number] = [(inside, len(rows) + at) for at, inside in enumerate(range(0, part.size, step))]
+            for inside, atom in pieces[number]:
+                rows.append(f"piece {offsets[number] + inside} {min(step, part.size - inside)} {atom}\n")
+        self._stack, self._programs = ExitStack(), []
         try:
             for number, observed in enumerate(traces):
                 file = place / f"map-{number}"
                 objects = (f"object {start:x}\n" for start in sorted(set(starts(observed, structure.tag))))
                 file.write_text("".join([*rows, *objects]))
-                found = _Program(program, observed.middle, file, len(pieces))
+                found = _Program(program, observed.middle, file, len(rows))
                 self._stack.callback(found.close)
                 self._programs.append(found)
         except BaseException:
             self._stack.close()
             raise
         used = frozenset[int]().union(*(each.used for each in self._programs))
-        self.hot: dict[int, tuple[tuple[int, Line], ...]] = {}
-        for number in range(len(structure.parts)):
-            mine = [(row[1], 1 << atom) for atom, row in enumerate(pieces) if row[0] == number and atom in used]
-            self.hot[number] = tuple(mine)
+        self.hot: dict[int, tuple[tuple[int, Line], ...]] = {
+            number: tuple((inside, 1 << atom) for inside, atom in mine if atom in used)
+            for number, mine in pieces.items()
+        }
         self._pool = ThreadPoolExecutor(max(len(self._programs), 1))
 
     def __enter__(self) -> LineCosts:
@@ -156,11 +141,7 @@ class LineCosts:
     def of(self, lines: Iterable[Line]) -> list[Mapping[Line, int]]:
         """For each trace the misses on lines, these among others."""
         wanted = sorted(set(lines))
-
-        def ask(program: _Program) -> None:
-            program.ask([line for line in wanted if line not in program.known])
-
-        list(self._pool.map(ask, self._programs))
+        list(self._pool.map(lambda program: program.ask(wanted), self._programs))
         return [program.known for program in self._programs]
 
 
@@ -202,20 +183,14 @@ class Search:
         self._base = {line: self.misses(structure.start, line) for line in {*objective.weights, structure.line}}
         self.tried = 0
 
-    def _on_lines(self, arrangement: Arrangement, line: int) -> list[int]:
-        """Where each part begins, counted from the start of the line on which an object begins."""
-        offsets, _ = self._structure.offsets(arrangement, line)
-        begin = 0 if self._structure.alignment(arrangement, line) >= line else self._begins.get(line, 0)
-        return [begin + offset for offset in offsets]
-
     def _lines(self, arrangement: Arrangement, line: int) -> list[Line]:
         """The lines that are accessed, by the pieces that lie on them."""
-        offsets = self._on_lines(arrangement, line)
+        offsets, _ = self._structure.offsets(arrangement, line)
+        begin = 0 if self._structure.alignment(arrangement, line) >= line else self._begins.get(line, 0)
         found: dict[int, Line] = {}
         for number, pieces in self._hot:
-            offset = offsets[number]
             for inside, bit in pieces:
-                at = (offset + inside) // line
+                at = (begin + offsets[number] + inside) // line
                 found[at] = found.get(at, 0) | bit
         return list(found.values())
 

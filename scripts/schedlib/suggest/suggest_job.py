@@ -74,27 +74,19 @@ class Held:
         """Raises SchedlineError: the vmlinux has no debug information."""
         rules, every = rules_about(structure.tag), our_rules()
         self._structure, self._layout = structure, layout_of_built(vmlinux, rules)
-        kept = {
-            rule.id
-            for rule in rules.rules
-            if not rule.change or presence_of(every, rule.change, self._layout)[0] is not Presence.ABSENT
-        }
-        holds = (
+        changes = {rule.id: rule.change for rule in rules.rules}
+        self.clauses = tuple(
             each
             for each in rules.clauses
-            if each.rule in kept and judge_clause(each, self._layout).outcome is RuleOutcome.PASS
+            if (change := changes.get(each.rule)) is not None
+            and (not change or presence_of(every, change, self._layout)[0] is not Presence.ABSENT)
+            and judge_clause(each, self._layout).outcome is RuleOutcome.PASS
         )
-        self._rules = replace(rules, clauses=tuple(holds))
-
-    @property
-    def number(self) -> int:
-        """How many there are."""
-        return len(self._rules.clauses)
 
     def allow(self, arrangement: Arrangement) -> bool:
         """Whether all of them still hold if the members are in this order."""
-        tag, old, structure = self._structure.tag, self._layout, self._structure
-        before, offsets = old.structures[tag], structure.members(arrangement, old.line)
+        old, structure = self._layout, self._structure
+        before, offsets = old.structures[structure.tag], structure.members(arrangement, old.line)
         members = (replace(each, offset=offsets.get(each.name, each.offset)) for each in before.members)
         size, align = structure.size(arrangement, old.line), structure.alignment(arrangement, old.line)
         moved = replace(
@@ -102,9 +94,8 @@ class Held:
             type=structs.replace(before.type, size=size, align=align),
             members=tuple(sorted(members, key=lambda member: member.offset)),
         )
-        structures = {**old.structures, tag: moved}
-        layout = replace(old, structures=structures)
-        return all(judge_clause(each, layout).outcome is not RuleOutcome.FAIL for each in self._rules.clauses)
+        layout = replace(old, structures={**old.structures, structure.tag: moved})
+        return all(judge_clause(each, layout).outcome is not RuleOutcome.FAIL for each in self.clauses)
 
 
 class FixedMembers(Strict, frozen=True):
@@ -121,7 +112,7 @@ class FixedMembersFile(Strict, frozen=True):
 
 
 def fixed_members(path: Path = CONFIGS / "fixed-members.toml") -> dict[str, FixedMembers]:
-    """The members that have to stay, by structure; SchedlineError if the file is no such table."""
+    """The table; SchedlineError if the file is none."""
     return read_toml(path, FixedMembersFile).structure
 
 
@@ -160,8 +151,7 @@ def suggest(options: SuggestOptions) -> Verdict:
 
     Raises SchedlineError: a trace does not fit, or the structure's source does not explain its layout.
     """
-    started = datetime.now(UTC).replace(microsecond=0)
-    cache = cache_dir()
+    started, cache = datetime.now(UTC).replace(microsecond=0), cache_dir()
     pinned_of(options.struct)
     doctor.require(["build", "layout", *options.tree.needs])
     out = results_directory(cache, options.out)
@@ -171,12 +161,11 @@ def suggest(options: SuggestOptions) -> Verdict:
         case = _case(options, place, out)
         structure = case.structure
         held = Held(case.subject.vmlinux, structure)
-        say(f"{held.number} promises about struct {options.struct} hold today, and have to hold afterwards")
+        say(f"{len(held.clauses)} promises about struct {options.struct} hold today, and have to hold afterwards")
         began = time.monotonic()
         arrangement, tried = _searched(case, held)
         seconds = round(time.monotonic() - began, 1)
-        has_moved = arrangement != structure.start
-        costs = _counted(case, arrangement) if has_moved else []
+        costs = _counted(case, arrangement) if arrangement != structure.start else ()
         found = SuggestDocument(
             schema="suggest-1",
             tool=TOOL,
@@ -184,14 +173,14 @@ def suggest(options: SuggestOptions) -> Verdict:
             fingerprint=dict(case.workloads[0].observed.fingerprint),
             struct=options.struct,
             file=case.file,
-            status=suggest_report.status_of(costs, has_measured=False) if has_moved else "no gain",
+            status=suggest_report.status_of(costs, has_measured=False),
             seed=_SEED,
             tried=tried,
             seconds=seconds,
             size=structure.size(structure.start),
             new_size=structure.size(arrangement),
-            moved=suggest_report.moved_members(structure, arrangement) if has_moved else (),
-            costs=tuple(costs),
+            moved=suggest_report.moved_members(structure, arrangement),
+            costs=costs,
         )
         if found.status == "gain":
             found = _proven(case, found, arrangement)
@@ -213,26 +202,28 @@ def _case(options: SuggestOptions, place: Path, out: Path) -> _Case:
     """
     workloads, tag = _workloads(options, place), options.struct
     traces = [each.observed for each in workloads]
-    cache = cache_dir()
-    tree = open_tree(cache, options.tree)
-    planned = source(tree, measurement_of(traces[0], options))
-    commit = planned.composition.commit
-    _refuse_other(traces[0], commit)
-    subject = built(cache, planned, place / "kernel")
+    first, tree = traces[0], open_tree(cache_dir(), options.tree)
+    planned = source(tree, measurement_of(first, options))
+    commit, there = planned.composition.commit, first.fingerprint.get("commit", "")
+    if there != commit:
+        changes = ", ".join(f"{name} {state}" for name, state in first.changes.items())
+        raise SchedlineError(
+            f"the traces are of another source than this tree with these changes ({there[:12]}, not {commit[:12]})",
+            f"name the tree and the changes of the traces; they have {changes}",
+        )
+    subject = built(cache_dir(), planned, place / "kernel")
     file = options.file or declaring_file(text_of_commit(tree, commit), tag)
     body = body_of(tree.read(file, commit) or "", tag, file)
-    if planned.target.arch not in ("x86_64", "arm64"):
-        raise SchedlineError("only 64-bit kernels are searched", "make the trace on qemu-x86_64")
-    there = read_members(subject.vmlinux, [tag])[tag]
-    where = embedded(there, traces)
+    known = read_members(subject.vmlinux, [tag])[tag]
+    where = embedded(known, traces)
     divided = [where.named(each) for each in traces]
     for each in divided:
         refuse_absent(each, tag)
     if inside := [f"{around}.{path}" for around, rows in where.places.items() for path, _ in rows]:
         say(f"struct {tag} lies in {', '.join(inside)}, too: their lines count with it")
-    body = sharing_together(there, body)
+    body = sharing_together(known, body)
     fields = divided[0].known.structures[tag].fields
-    structure = movable(there, fields, body, traces[0].parameters.line, pinned_of(tag))
+    structure = movable(known, fields, body, first.parameters.line, pinned_of(tag))
     return _Case(options, workloads, tree, subject, structure, body, where, file, place, out)
 
 
@@ -266,16 +257,6 @@ def measurement_of(observed: Observed, options: SuggestOptions) -> Measurement:
     return Measurement(observed.parameters, shape, quanta, changes=options.changes)
 
 
-def _refuse_other(observed: Observed, commit: str) -> None:
-    there = observed.fingerprint.get("commit", "")
-    if there != commit:
-        changes = ", ".join(f"{name} {state}" for name, state in observed.changes.items())
-        raise SchedlineError(
-            f"the traces are of another source than this tree with these changes ({there[:12]}, not {commit[:12]})",
-            f"name the tree and the changes of the traces; they have {changes}",
-        )
-
-
 def _searched(case: _Case, held: Held) -> tuple[Arrangement, int]:
     """The order that is found, and how many were tried."""
     options, structure = case.options, case.structure
@@ -305,23 +286,27 @@ def _beginnings(seen: Sequence[Observed], structure: Movable) -> dict[int, int]:
     return found
 
 
-def _counted(case: _Case, found: Arrangement) -> list[LayoutCosts]:
+def _counted(case: _Case, found: Arrangement) -> tuple[LayoutCosts, ...]:
     """The costs of today's layout and of the suggestion in each workload."""
-    structure = case.structure
-    program, costs = plugin_guest.replayer(cache_dir()), []
+    structure, costs = case.structure, []
+    program, sides = plugin_guest.replayer(cache_dir()), ((TODAY, structure.start), (SUGGESTED, found))
     with step("playing the traces with each layout"):
         for number, workload in enumerate(case.workloads):
-            for name, each in ((TODAY, structure.start), (SUGGESTED, found)):
+            for name, each in sides:
                 layouts = {line: structure.layout(each, line) for line in LINES}
                 place = _directory(case.place / f"layout-{number}-{name}")
                 costs.append(layout_costs.replayed(program, workload, case.where, name, layouts, place))
-    return costs
+    return tuple(costs)
 
 
 def _proven(case: _Case, found: SuggestDocument, arrangement: Arrangement) -> SuggestDocument:
     """The same after a kernel with the patch was built and has run; the patch is written if the gain is still there."""
-    text = _edited(case, arrangement)
-    composition = case.subject.planned.composition
+    units = case.structure.units
+    order = [units[number].piece for number in arrangement.order]
+    rest = sorted(set(range(len(case.body.pieces))) - set(order))
+    changed = arrangement.aligned ^ case.structure.start.aligned
+    aligned = {units[number].piece: number in arrangement.aligned for number in changed}
+    text = case.body.text(with_others(order, rest), aligned)
     if case.options.measure:
         costs = (*found.costs, *_measured(case, arrangement, text))
         ran = {row.workload for row in costs if row.measured}
@@ -330,21 +315,12 @@ def _proven(case: _Case, found: SuggestDocument, arrangement: Arrangement) -> Su
     if found.status == "gain":
         chosen = case.workloads[0].observed.parameters
         said = suggest_report.message(found, f"{chosen.cpus} CPUs, lines of {chosen.line} bytes")
-        commit = put_files(case.tree, composition.commit, {case.file: text.encode()}, said, sender(case.tree))
+        base = case.subject.planned.composition.commit
+        commit = put_files(case.tree, base, {case.file: text.encode()}, said, sender(case.tree))
         # From the user of git; without one from nobody in particular.
         mail = ("format-patch", "--stdout", "-1", "--zero-commit", "--no-signature", commit)
         write_atomic(case.out / _PATCH, git(case.tree.src, *mail) + "\n")
     return found
-
-
-def _edited(case: _Case, arrangement: Arrangement) -> str:
-    """The file with the members in this order."""
-    units = case.structure.units
-    order = [units[number].piece for number in arrangement.order]
-    rest = sorted(set(range(len(case.body.pieces))) - set(order))
-    changed = arrangement.aligned ^ case.structure.start.aligned
-    aligned = {units[number].piece: number in arrangement.aligned for number in changed}
-    return case.body.text(with_others(order, rest), aligned)
 
 
 def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[LayoutCosts]:
@@ -355,11 +331,8 @@ def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[Layo
     cache, tag, composition = cache_dir(), case.options.struct, case.subject.planned.composition
     commit = put_files(case.tree, composition.commit, {case.file: text.encode()}, "A suggested order of members\n")
     changed = replace(composition, commit=with_tests(case.tree, commit))
-    made = built(
-        cache,
-        source(case.tree, measurement_of(case.workloads[0].observed, case.options), changed),
-        case.place / "changed",
-    )
+    asked = measurement_of(case.workloads[0].observed, case.options)
+    made = built(cache, source(case.tree, asked, changed), case.place / "changed")
     offsets = case.structure.members(arrangement, case.structure.line)
     there = read_members(made.vmlinux, [tag])[tag]
     wrong = [each.name for each in there.members if each.size and offsets.get(each.name, each.offset) != each.offset]
@@ -371,7 +344,9 @@ def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[Layo
             continue
         place = _directory(case.place / f"run-{number}")
         observed = observe(cache, made, measurement_of(workload.observed, case.options), place, case.out, taped=False)
-        yield layout_costs.measured(workload, observed, embedded(there, [observed]))
+        where = embedded(there, [observed])
+        counts = layout_costs.on_lines_of(where.named(observed), where.tag)
+        yield layout_costs.costs_of(SUGGESTED, workload, counts, {}, measured=True)
 
 
 def with_others(order: list[int], rest: list[int]) -> list[int]:

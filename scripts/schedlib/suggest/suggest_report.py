@@ -99,14 +99,12 @@ def status_of(costs: Sequence[LayoutCosts], *, has_measured: bool) -> str:
     better = {False: False, True: False}
     for row in costs:
         if row.layout == TODAY:
-            kind = "held-out workload" if row.held_out else "workload"
-            after = [by[SUGGESTED, row.workload, False].misses]
-            if has_measured:
-                after.append(by[SUGGESTED, row.workload, True].misses)
-            if any(new > old for each in after for old, new in zip(row.misses, each, strict=True)):
+            after = [by[SUGGESTED, row.workload, ran].misses for ran in (False, True)[: 1 + has_measured]]
+            pairs = [pair for each in after for pair in zip(row.misses, each, strict=True)]
+            if any(new > old for old, new in pairs):
+                kind = "held-out workload" if row.held_out else "workload"
                 return f"no gain: it costs misses in the {kind} {row.workload}"
-            if all(new < old for each in after for old, new in zip(row.misses, each, strict=True)):
-                better[row.held_out] = True
+            better[row.held_out] |= all(new < old for old, new in pairs)
     if not better[False]:
         return "no gain"
     return "gain" if better[True] else "no gain in a workload that the search did not see"
@@ -122,11 +120,6 @@ def harmed(costs: Sequence[LayoutCosts]) -> list[str]:
         for size, after in row.longer_lines.items()
         if after > (before := by[TODAY, name, False].longer_lines[size])
     ]
-
-
-def shown_name(name: str) -> str:
-    """A workload's name for a commit message: without what is not plain text."""
-    return re.sub(r"[^\w ,.+-]", "", name)
 
 
 def message(found: SuggestDocument, cpus: str) -> str:
@@ -155,7 +148,8 @@ def _table(costs: Sequence[LayoutCosts]) -> str:
         if row.layout == TODAY:
             others = [each for each in costs if each.layout == SUGGESTED and each.workload == row.workload]
             best = next((each for each in others if each.measured), others[0])
-            name = shown_name(row.workload) + (" (*)" if row.held_out else "")
+            # A program of a user may have any name.
+            name = re.sub(r"[^\w ,.+-]", "", row.workload) + (" (*)" if row.held_out else "")
             rows.append(f"  {name}\n    before {spread(row.misses)}, after {spread(best.misses)}")
     return "\n".join([*rows, "", "  (*) not used in the search for this order"])
 

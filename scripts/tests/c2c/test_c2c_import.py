@@ -257,8 +257,10 @@ writer          1      0       0
 def test_the_text_and_what_has_no_field_in_a_row_of_its_own(tmp_path: Path) -> None:
     found = measured_of(read(SAMPLES.read_bytes()), [SAMPLES], "aa55", 64)
     assert measured_text(found) == GOLDEN
-    assert sum(each.share for each in (*found.fields, *found.unresolved)) == pytest.approx(1)
-    assert found.kernel == sum((each.sampled for each in (*found.rows, *found.unresolved)), NOTHING)
+    shares = [each.share for each in found.fields] + [each.share for each in found.unresolved]
+    assert sum(shares) == pytest.approx(1)
+    every = [each.sampled for each in found.rows] + [each.sampled for each in found.unresolved]
+    assert found.kernel == sum(every, NOTHING)
     # Samples of different periods are worth fewer.
     assert effective(10, 10) == 10 and found.effective < 2
     for kind, made in (("c2c-measured-1", found), ("c2c-objects-1", MAP)):
@@ -290,7 +292,7 @@ def test_fields_agree_within_sampling_error_and_quanta(samples: dict[str, int], 
 
 def test_nothing_in_common_is_an_error() -> None:
     with pytest.raises(SchedlineError, match="no sample lies in what was emulated"):
-        compare(measured(owner="dentry", d_flags=5), EMULATED)
+        compare(measured("dentry", d_flags=5), EMULATED)
 
 
 @pytest.mark.tools

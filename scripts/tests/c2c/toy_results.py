@@ -77,7 +77,7 @@ def result(*rows_of_quanta: tuple[TrafficRow, ...], build_id: str = "aa") -> Tra
     )
 
 
-def measured(*, owner: str = "root_domain", **taken: int) -> MeasuredDocument:
+def measured(owner: str = "root_domain", /, **taken: int) -> MeasuredDocument:
     """An import in which each field has so many samples, all of them taken."""
     sums = ScriptSums(str)
     for number, (path, count) in enumerate(taken.items()):

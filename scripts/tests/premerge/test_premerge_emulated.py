@@ -65,7 +65,7 @@ def test_samples_of_a_machine_are_shown_and_judge_nothing(
     assert part.lines[0].startswith("measured on a machine: 0 of 3 fields agree")
     assert part.lines[2].split() == ["root_domain.rto_count", "74.2%", "71.0%", "77.1%", "92.6%"]
     assert part.lines[4] == "root_domain.a_name_of_thirty_characters_ok" and max(map(len, part.lines)) <= 70
-    document.write(samples / "measured.json", measured(owner="inode", i_count=5))
+    document.write(samples / "measured.json", measured("inode", i_count=5))
     with pytest.raises(SchedlineError, match="no sample lies in what was emulated"):
         parts.emulated(tmp_path, tree, elsewhere, samples, tmp_path)
 
