@@ -11,11 +11,11 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from schedlib.c2c.kernel_map import KernelMap, Symbol, Units
-from schedlib.c2c.memory_map import MemoryMap, MemoryNames, bases_of, named, plan_lines, slab_types
-from schedlib.c2c.objects import Resolver
-from schedlib.c2c.observed import MemoryPage, Raw, Record, parse_raw
+from schedlib.c2c.memory_map import MemoryMap, MemoryNames, bases_of, named, plan_lines
+from schedlib.c2c.objects import Instance, Resolver
+from schedlib.c2c.observed import MemoryPage, Raw, Record, parse_raw, read_raw
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure
+from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure, PrivateLines
 
 DENTRY = MappedStructure(192, (MappedField(0, 4, "d_flags", ""), MappedField(88, 8, "d_lockref", "")))
 PAGE = MappedStructure(64, (MappedField(0, 8, "flags", ""), MappedField(52, 4, "_refcount", "")))
@@ -49,8 +49,7 @@ MEMORY = MemoryMap(
     arrays={"futex_hash_bucket": (0xFFFFFFFF81900018, 0xFFFFFFFF81900020), "pcpu_chunk": (0xFFFFFFFF81900028, 0)},
     bases=("ffffffff81900008", "ffffffff81900000", "ffffffff81900010"),
 )
-OFFSETS = (0xFFFF888000000000 + (2 << 30) - 0xFFFFFFFF81800000, 0xFFFF888000000000 + (3 << 30) - 0xFFFFFFFF81800000)
-DIRECT = 0xFFFF888000000000
+DIRECT, TEXT = 0xFFFF888000000000, 0xFFFFFFFF81000000
 
 
 def slab(first: int, cache: str, size: int, object_size: int) -> MemoryPage:
@@ -67,13 +66,9 @@ PAGES = {
 }
 AREAS = (0xFFFFEA0000000000, DIRECT, 0xFFFFC90000000000)
 RAW = Raw(
-    (),
-    {},
-    (),
-    0,
-    PAGES,
-    AREAS,
-    tuple(offset % (1 << 64) for offset in OFFSETS),
+    pages=PAGES,
+    areas=AREAS,
+    offsets=tuple((DIRECT + (at << 30) - 0xFFFFFFFF81800000) % (1 << 64) for at in (2, 3)),
     arrays={"futex_hash_bucket": (DIRECT + 0x7000, 16), "pcpu_chunk": (DIRECT + 0x8000, 1)},
 )
 
@@ -143,7 +138,6 @@ def test_a_type_of_another_size_is_refused() -> None:
     raw = replace(RAW, pages=pages, records=(Record(DIRECT + 0x1000, 4, "load", 0, Counts(accesses=1), 0),))
     with pytest.raises(SchedlineError, match="the slab dentry have 200 bytes, but struct dentry has 192"):
         named(KNOWN, MEMORY, raw)
-    assert "larger" not in slab_types().cache["dentry"].structure
 
 
 def test_what_is_watched_is_not_named_again() -> None:
@@ -182,10 +176,11 @@ def test_an_arm64_kernel_has_its_memory_at_fixed_places(bits: int, bases: tuple[
     assert bases_of(without, tmp_path / "nowhere", 64) == ()
 
 
-def test_the_plugins_pages_are_read() -> None:
-    text = """\
+WRITTEN = """\
 c2c-raw 2
 machine 2 64 1 64 64 100
+object root_domain+0 0 1000 64 1
+absent sched_domain+0 1
 areas ffffea0000000000 ffff888000000000 ffffc90000000000
 percpu 0 10
 percpu 1 20
@@ -198,14 +193,28 @@ record 1000 0 4 load ffffffff81000000 3 2 0 0 0 0 0 0 0 0 1 0 0 1 0
 seen 10 3
 end 1
 """
-    raw = parse_raw(text, "raw")
-    assert raw.areas == AREAS
-    assert (raw.offsets, raw.pages[0xFFFF888000005000].kind) == ((16, 32), "table")
-    assert raw.pages[0xFFFF888000001000] == slab(0xFFFF888000001000, "kmalloc-64", 64, 64)
-    assert raw.again == (DIRECT + 0x5000,)
-    assert raw.arrays == {"futex_hash_bucket": (DIRECT + 0x7000, 16)}
-    assert raw.private
-    assert (raw.private.lines, raw.private.accesses, raw.private.misses) == (7, 100, 7)
+
+
+def test_the_plugins_output_is_read_and_half_of_it_is_refused(tmp_path: Path) -> None:
+    table = MemoryPage(DIRECT + 0x5000, "table", "", 0, 0, 0)
+    assert parse_raw(WRITTEN, "raw") == Raw(
+        instances=(Instance("root_domain+0", 0, 0x1000, 64, 1),),
+        absent={"sched_domain+0": 1},
+        records=(Record(0x1000, 4, "load", TEXT, Counts(accesses=3, hits=2, cold=1, essential=1), 0),),
+        watched=3,
+        pages={DIRECT + 0x1000: slab(DIRECT + 0x1000, "kmalloc-64", 64, 64), DIRECT + 0x5000: table},
+        areas=AREAS,
+        offsets=(16, 32),
+        private=PrivateLines(7, 100, 7),
+        arrays={"futex_hash_bucket": (DIRECT + 0x7000, 16)},
+        again=(DIRECT + 0x5000,),
+    )
+    for kept in range(WRITTEN.count("\n")):
+        (tmp_path / "raw").write_text("".join(WRITTEN.splitlines(keepends=True)[:kept]))
+        with pytest.raises(SchedlineError, match="is incomplete"):
+            read_raw(tmp_path / "raw")
+    with pytest.raises(SchedlineError, match="1 records of 2"):
+        parse_raw(WRITTEN.replace("end 1", "end 2"), "raw")
 
 
 @pytest.mark.tools
@@ -224,14 +233,3 @@ def test_a_structure_is_read_from_the_file_that_uses_it(tmp_path: Path) -> None:
             for name in ("net/toy.c", "fs/toy.c", "mm/toy.c")
         }
     assert found == {"net/toy.c": {"sockfs_inode"}, "fs/toy.c": None, "mm/toy.c": {"shmem_inode_info"}}
-
-
-def test_every_structure_of_a_slab_has_a_file_that_uses_it() -> None:
-    """An inode is inside of the file systems' own, so these have to be in the table."""
-    table = slab_types().cache
-    assert {table[name].structure for name in ("shmem_inode_cache", "sock_inode_cache", "proc_inode_cache")} == {
-        "shmem_inode_info",
-        "sockfs_inode",
-        "proc_inode",
-    }
-    assert all(each.unit.endswith(".c") for each in table.values())
