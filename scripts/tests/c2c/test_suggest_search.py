@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,42 +95,51 @@ def at(name: str) -> str:
     return f"{AT + 8 * NAMES.index(name):x} 8"
 
 
-def searched(program: Path, place: Path, seen: Observed, **more: object) -> Iterator[tuple[Arrangement, Search]]:
-    objective = Objective(int(str(more.get("most", 192))), {64: 1.0}, float(str(more.get("price", 0.5))))
-    allowed = more.get("allowed", lambda _: True)
-    assert callable(allowed)
+def searched(
+    program: Path,
+    place: Path,
+    seen: Observed,
+    *,
+    most: int = 192,
+    price: float = 0.5,
+    allowed: Callable[[Arrangement], bool] = lambda _: True,
+    check: Callable[[Arrangement, Search], None] = lambda *_: None,
+) -> tuple[Arrangement, list[int], list[int]]:
+    """The order that is found, its misses, and those of today."""
     with LineCosts(program, [seen], toy(), place) as costs:
-        search = Search(toy(), costs, objective, allowed)
-        yield search.best(2, 1, lambda _: None), search
+        search = Search(toy(), costs, Objective(most, {64: 1.0}, price), allowed)
+        found = search.best(2, 1, lambda _: None)
+        check(found, search)
+        return found, search.misses(found, 64), search.misses(toy().start, 64)
 
 
 WRITTEN_BESIDE_READ = ping(f"0 load {at('m0')}", f"0 load {at('m1')}", f"1 store {at('m2')}")
+TRUE_SHARING = ping(f"0 rmw {at('m2')}", f"1 rmw {at('m2')}")
 
 
 def test_what_is_written_leaves_the_line_of_what_is_read(program: Path, tmp_path: Path) -> None:
-    for found, search in searched(program, tmp_path, observed(tmp_path, WRITTEN_BESIDE_READ)):
-        offsets, _ = toy().offsets(found, 64)
-        assert offsets[2] // 64 not in {offsets[0] // 64, offsets[1] // 64}
-        assert offsets[0] // 64 == offsets[1] // 64
-        assert search.misses(found, 64) < search.misses(toy().start, 64)
-        assert found.changes(toy().start) == 1
+    found, after, before = searched(program, tmp_path, observed(tmp_path, WRITTEN_BESIDE_READ))
+    first, second, written = (toy().members(found, 64)[name] // 64 for name in ("m0", "m1", "m2"))
+    assert first == second != written
+    assert (after < before, found.changes(toy().start)) == (True, 1)
 
 
-def test_what_brings_less_than_its_price_stays(program: Path, tmp_path: Path) -> None:
-    for found, _ in searched(program, tmp_path, observed(tmp_path, WRITTEN_BESIDE_READ), price=100):
-        assert found == toy().start
+@pytest.mark.parametrize(("accesses", "price"), [(WRITTEN_BESIDE_READ, 100.0), (TRUE_SHARING, 0.5)])
+def test_what_brings_less_than_its_price_stays(
+    program: Path, tmp_path: Path, accesses: list[str], price: float
+) -> None:
+    assert searched(program, tmp_path, observed(tmp_path, accesses), price=price)[0] == toy().start
 
 
 def test_a_promise_and_the_size_are_kept(program: Path, tmp_path: Path) -> None:
     seen = observed(tmp_path, ping(f"0 load {at('m0')}", f"1 store {at('m2')}"))
 
-    def allowed(found: Arrangement) -> bool:
-        return toy().members(found, 64)["m2"] == 16
+    def allowed(each: Arrangement) -> bool:
+        return toy().members(each, 64)["m2"] == 16
 
-    for found, search in searched(program, tmp_path, seen, allowed=allowed, most=96):
-        offsets, size = toy().offsets(found, 64)
-        assert (offsets[2], size) == (16, 96)
-        assert search.misses(found, 64) < search.misses(toy().start, 64)
+    found, after, before = searched(program, tmp_path, seen, allowed=allowed, most=96)
+    assert allowed(found)
+    assert (toy().size(found), after < before) == (96, True)
 
 
 def test_the_promises_of_a_contract_are_asked_of_each_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,33 +170,27 @@ def test_where_objects_begin_on_a_line_decides_what_shares_one(program: Path, tm
         assert misses({64: 32}, aligned) == misses({}, aligned)
 
 
-def test_true_sharing_moves_nothing(program: Path, tmp_path: Path) -> None:
-    accesses = ping(f"0 rmw {at('m2')}", f"1 rmw {at('m2')}")
-    for found, _ in searched(program, tmp_path, observed(tmp_path, accesses)):
-        assert found == toy().start
-
-
 @pytest.mark.parametrize("wide", [10_000, 0])
 def test_no_neighbour_of_the_answer_is_better(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wide: int
 ) -> None:
     """Also where the places of one unit are tried at a time, as in structures with very many members."""
     monkeypatch.setattr(search_module, "_WIDE", wide)
-    read, written = (f"0 load {at(name)}" for name in ("m0", "m9")), (f"1 store {at(name)}" for name in ("m2", "m10"))
-    accesses = ping(*read, *written)
-    for found, search in searched(program, tmp_path, observed(tmp_path, accesses), price=0):
-        (score,) = search.scores([found])
+
+    def check(found: Arrangement, search: Search) -> None:
+        score, today = search.scores([found, toy().start])
         around = list(search.neighbours(found, search.hot_units))
         assert len(around) > 100
-        small = [each for each in around if toy().offsets(each, 64)[1] <= 192]
-        assert min(search.scores(small)) > score - 1e-6
-        assert score < search.scores([toy().start])[0]
+        assert min(search.scores([each for each in around if toy().size(each) <= 192])) > score - 1e-6
+        assert score < today
+
+    read, written = (f"0 load {at(name)}" for name in ("m0", "m9")), (f"1 store {at(name)}" for name in ("m2", "m10"))
+    searched(program, tmp_path, observed(tmp_path, ping(*read, *written)), price=0, check=check)
 
 
 def test_a_seed_gives_one_answer(program: Path, tmp_path: Path) -> None:
     seen = observed(tmp_path, mixed(7, 1))
-    answers = {found for _ in range(2) for found, _ in searched(program, tmp_path, seen)}
-    assert len(answers) == 1
+    assert searched(program, tmp_path, seen) == searched(program, tmp_path, seen)
 
 
 def test_a_damaged_tape_is_refused(program: Path, tmp_path: Path) -> None:
@@ -207,11 +210,11 @@ def test_a_replay_with_the_found_order_has_the_costs_that_were_searched(
     # Both lines are used by two CPUs: what only one has used is left out where all memory is watched.
     accesses = ping(f"0 load {at('m0')}", f"2 load {at('m0')}", f"1 store {at('m2')}", f"3 load {at('m2')}")
     seen = observed(tmp_path, accesses, everything=everything)
-    for found, search in searched(program, tmp_path, seen):
-        layouts = {line: toy().layout(found, line) for line in (64, 128, 256)}
-        where = Embedded("root_domain", 96, {})
-        row = replayed(replay.program, TracedWorkload(seen, held_out=False), where, "x", layouts, tmp_path)
-        assert list(row.misses) == search.misses(found, 64) < search.misses(toy().start, 64)
+    found, after, before = searched(program, tmp_path, seen)
+    layouts = {line: toy().layout(found, line) for line in (64, 128, 256)}
+    where = Embedded("root_domain", 96, {})
+    row = replayed(replay.program, TracedWorkload(seen, held_out=False), where, "x", layouts, tmp_path)
+    assert list(row.misses) == after < before
 
 
 def cost(layout: str, misses: tuple[int, ...], workload: str = "rt", **more: Any) -> LayoutCosts:
@@ -219,33 +222,37 @@ def cost(layout: str, misses: tuple[int, ...], workload: str = "rt", **more: Any
     return LayoutCosts(layout=layout, workload=workload, misses=misses, upgrades=(0,), false_shared=(0,), **facts)
 
 
-TODAY_RT, BETTER_RT = cost("today", (10, 11)), cost("suggested", (5, 6))
-TODAY_WAKEUP = cost("today", (10, 11), "wakeup", held_out=True)
+TODAY, BETTER = cost("today", (10, 11)), cost("suggested", (5, 6))
+HELD_OUT: dict[str, Any] = {"workload": "wakeup", "held_out": True}
+OTHER = cost("today", (10, 11), **HELD_OUT)
+UNSEEN = "no gain in a workload that the search did not see"
+WORSE = "no gain: it costs misses in the held-out workload wakeup"
 
 
-def test_a_gain_has_to_be_in_each_quantum_of_each_workload() -> None:
-    def held_out(*misses: int, measured: bool = False) -> LayoutCosts:
-        return cost("suggested", misses, "wakeup", held_out=True, measured=measured)
-
-    seen = [TODAY_RT, BETTER_RT]
-    assert status_of(seen, has_measured=False) == "no gain in a workload that the search did not see"
-    every = [*seen, TODAY_WAKEUP]
-    assert status_of([*every, held_out(9, 10)], has_measured=False) == "gain"
-    assert status_of([*every, held_out(9, 12)], has_measured=False) == (
-        "no gain: it costs misses in the held-out workload wakeup"
-    )
-    untouched = [*every, held_out(10, 11)]
-    assert status_of(untouched, has_measured=False) == "no gain in a workload that the search did not see"
-    assert status_of([TODAY_RT, cost("suggested", (10, 11))], has_measured=False) == "no gain"
-    ran = [*every, held_out(9, 10), cost("suggested", (5, 6), measured=True)]
-    assert status_of([*ran, held_out(9, 10, measured=True)], has_measured=True) == "gain"
-    worse = [*ran, held_out(11, 9, measured=True)]
-    assert "it costs misses in the held-out" in status_of(worse, has_measured=True)
+@pytest.mark.parametrize(
+    ("held_out", "ran", "status"),
+    [
+        ((9, 10), None, "gain"),
+        ((9, 12), None, WORSE),
+        ((10, 11), None, UNSEEN),
+        ((9, 10), (9, 10), "gain"),
+        ((9, 10), (11, 9), WORSE),
+    ],
+)
+def test_a_gain_has_to_be_in_each_quantum_of_each_workload(
+    held_out: tuple[int, int], ran: tuple[int, int] | None, status: str
+) -> None:
+    costs = [TODAY, BETTER, OTHER, cost("suggested", held_out, **HELD_OUT)]
+    if ran:
+        costs += [cost("suggested", (5, 6), measured=True), cost("suggested", ran, **HELD_OUT, measured=True)]
+    assert status_of(costs, has_measured=bool(ran)) == status
+    assert status_of([TODAY, BETTER], has_measured=False) == UNSEEN
+    assert status_of([TODAY, cost("suggested", (10, 11))], has_measured=False) == "no gain"
 
 
 def test_harm_with_longer_lines_is_told() -> None:
-    assert harmed([TODAY_RT, BETTER_RT]) == []
-    (line,) = harmed([TODAY_RT, cost("suggested", (5, 6), longer_lines={"128": 6})])
+    assert harmed([TODAY, BETTER]) == []
+    (line,) = harmed([TODAY, cost("suggested", (5, 6), longer_lines={"128": 6})])
     assert line == "lines of 128 bytes, rt: 5 misses become 6"
 
 
