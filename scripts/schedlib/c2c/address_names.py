@@ -50,8 +50,6 @@ class ObjectMap(Document, frozen=True, kw_only=True):
     All addresses are those of the running kernel.
 
     Attributes:
-        tool: name and version of what wrote this file.
-        made: with time zone.
         release: of the kernel, as `uname -r` prints it.
         page: bytes of a page.
         slide: how far the kernel lies from the addresses in its vmlinux.

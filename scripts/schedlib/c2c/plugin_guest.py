@@ -138,9 +138,7 @@ class Measurement:
 
     Attributes:
         parameters: of the result. Their `config` comes on top of the fragments of configs/kernel/ that c2c needs.
-        topology: the machine that they describe.
         quanta: blocks of code after which a CPU's turn ends; 0 leaves that to QEMU.
-        timeout: of a guest, in seconds.
         program: of the user, instead of a workload.
         user_space: also count accesses from user space.
     """
@@ -326,10 +324,7 @@ def boot(words: Sequence[str], log: Path, timeout: float) -> None:
 
 
 def measured(words: Sequence[str], log: Path, out: Path, asked: Measurement) -> tuple[int, Raw]:
-    """Run a guest under the plugin, see boot(); its program's operations, and what the plugin wrote to `out`.
-
-    SchedlineError, too, if a program of the user has not marked what to count.
-    """
+    """Run a guest under the plugin, see boot(); its program's operations, and what the plugin wrote to `out`."""
     boot(words, log, asked.timeout)
     own = asked.program
     if own and own.marked and not out.exists():

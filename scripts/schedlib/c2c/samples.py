@@ -118,9 +118,6 @@ class MeasuredDocument(Document, frozen=True, kw_only=True):
     """schedline c2c import: samples of a real machine by object and field.
 
     Attributes:
-        tool: name and version of what wrote this file.
-        imported: with time zone.
-        line: bytes of a cache line.
         metric: what shares are made of.
         kernel: all samples of kernel memory.
         user: all samples of user memory, which are not in `kernel`.

@@ -30,14 +30,10 @@ class Counts(Strict, frozen=True, omit_defaults=True):
 
     Attributes:
         hits: accesses that found the line in the CPU's own cache.
-        hitm_cluster: misses on a line that another CPU of the same cluster has modified.
-        hitm_llc: the same for a CPU of another cluster of the same LLC, or without clusters for any CPU of that LLC.
-        hitm_node: the same for a CPU of another LLC of the same node.
-        hitm_remote: the same for a CPU of another node.
-        clean_cluster: misses on a line that other CPUs have unmodified, the nearest of them in the same cluster.
-        clean_llc: the same, the nearest in another cluster of the same LLC.
-        clean_node: the same, the nearest in another LLC of the same node.
-        clean_remote: the same, the nearest in another node.
+        hitm_cluster, hitm_llc, hitm_node, hitm_remote: misses on a line that another CPU has modified: one of the same
+            cluster, of another cluster of the LLC (without clusters any of the LLC), of another LLC of the node, of
+            another node.
+        clean_cluster, clean_llc, clean_node, clean_remote: the same if others have it unmodified, by the nearest.
         cold: misses on a line that no cache has.
         upgrades: writes to a line that the CPU's own cache shares with others.
         invalidated: copies in other CPUs' caches that writes invalidated.
@@ -109,11 +105,7 @@ class Place(Strict, frozen=True, order=True):
 
 
 class TrafficRow(Place, frozen=True):
-    """The accesses of one function to one place, of one size and kind.
-
-    Attributes:
-        size: bytes of an access.
-    """
+    """The accesses of one function to one place, of one kind and of so many bytes."""
 
     size: Positive
     kind: AccessKind
@@ -125,7 +117,6 @@ class MappedField(Strict, frozen=True):
     """A field that has no fields inside.
 
     Attributes:
-        offset: in bytes, from the start of the structure.
         path: as C would write it.
         pointee: what it points to; empty if it is not a pointer.
     """
@@ -152,11 +143,9 @@ class Watched(Strict, frozen=True):
 
     Attributes:
         prefix: path of the pointer to watched memory such as a mask; empty for the object itself.
-        size: in bytes.
         number: how many such objects existed.
         later: how many of these were allocated between the markers.
         skews: the offsets on a cache line at which they began, in bytes; one number if all were equal.
-        fields: the fields, if it is a structure.
     """
 
     owner: Word
@@ -181,8 +170,8 @@ class Quantum(Strict, frozen=True):
 
     Attributes:
         quantum: number of code blocks that a CPU executes before the next CPU's turn.
-        operations: number of operations of its program.
-        watched: number of accesses to watched lines.
+        operations: those of its program.
+        watched: accesses to watched lines.
         private: what the rows leave out, if all of the kernel's memory was watched.
         again: misses on pages that something else used when counting began; the rows have the name of the last use.
     """
@@ -257,8 +246,6 @@ class CountedDocument(Document, frozen=True, kw_only=True):
     """What a result and a trace say of their guests.
 
     Attributes:
-        tool: name and version of what wrote this file.
-        started: with time zone.
         fingerprint: the kernel and its source; compiler and emulator; hashes of plugin and program.
         changes: state of each change, by id.
     """

@@ -66,11 +66,7 @@ class DrawnLine:
 
 @dataclass(frozen=True)
 class DrawnObject:
-    """An object.
-
-    Attributes:
-        line: bytes of a line.
-    """
+    """An object, with lines of so many bytes."""
 
     heading: str
     line: int
@@ -95,11 +91,7 @@ class Key:
 
 
 def picture(objects: Sequence[DrawnObject], key: Key, notes: int = 8) -> str:
-    """The SVG. It is well-formed whatever the names and paths contain.
-
-    Args:
-        notes: pixels right of the lines.
-    """
+    """The SVG, well-formed whatever names and paths contain, with so many pixels for notes right of the lines."""
     parts: list[str] = []
     top = 8
     for each in objects:

@@ -27,8 +27,7 @@ class MovablePart:
 
     Attributes:
         members: their names, the offset of each relative to the part.
-        size: in bytes.
-        align: in bytes; a line or more if a type inside starts a line.
+        align: a line or more if a type inside starts a line.
     """
 
     members: tuple[tuple[str, int], ...]

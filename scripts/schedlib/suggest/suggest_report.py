@@ -60,17 +60,12 @@ class SuggestDocument(Document, frozen=True, kw_only=True):
     """schedline c2c suggest: an order of members, and its evidence.
 
     Attributes:
-        tool: name and version of what wrote this file.
         fingerprint: of the kernel of the traces.
-        struct: the structure.
-        file: the file that declares it.
+        file: the one that declares the structure.
         status: `gain` if every workload has fewer misses in every quantum, one that the search did not see among
             them; else why there is no gain.
-        seed: of the search.
+        seed, seconds: of the search.
         tried: orders whose misses were counted.
-        seconds: of the search.
-        size, new_size: of the structure, in bytes.
-        moved: the members that move.
     """
 
     schema: Literal["suggest-1"]
