@@ -19,7 +19,7 @@ from schedlib.c2c.observed import Observed, Player, pcs_of, played, result_of
 from schedlib.c2c.trace import keep_trace, traced
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import C2C_FILE, BlamedField, read_result
+from schedlib.formats.c2c_document import C2C_FILE, BlamedField, TrafficResult, read_result
 from schedlib.main import main
 
 pytestmark = pytest.mark.tools
@@ -97,17 +97,11 @@ def test_objects_that_only_go_elsewhere_count_the_same(replay: Replay, tmp_path:
     (tmp_path / "moves").write_text("object 0 1000 64 50000 64\npiece 0 0 32 0\npiece 0 32 32 32\n")
     here = replay.records(trace, line=line, size=64)
     there = replay.records(trace, line=line, size=64, moves=tmp_path / "moves")
-    assert [structs_of(each.address - 0x1000, each) for each in here] == [
-        structs_of(each.address - 0x50000, each) for each in there
-    ]
+    assert [replace(each, address=each.address + 0x4F000) for each in here] == there
     # The twin: with one field elsewhere, the counts differ.
     (tmp_path / "moves").write_text("object 0 1000 64 50000 320\npiece 0 0 32 256\npiece 0 32 32 32\n")
     apart = replay.counts(trace, line=line, size=64, moves=tmp_path / "moves")
     assert apart.misses != sum(each.counts.misses for each in here)
-
-
-def structs_of(offset: int, record: object) -> tuple[object, ...]:
-    return (offset, *(getattr(record, name) for name in ("size", "kind", "pc", "epoch", "counts")))
 
 
 def test_an_access_across_members_is_split(replay: Replay, tmp_path: Path) -> None:
@@ -172,7 +166,7 @@ def test_a_replay_of_a_trace_is_what_was_counted(tmp_path: Path, player: Player,
 
 
 def test_longer_lines_than_the_guests(player: Player, observed: Observed) -> None:
-    short, long = (result_of(played(player, observed, line)) for line in (64, 128))
+    short, long = (counted(player, observed, line=line) for line in (64, 128))
     assert not any(row.neighbour for row in short.quanta[0].rows)
     assert [row.offset for row in long.quanta[0].rows if row.neighbour] == [72]
     assert long.parameters.line == 128
@@ -197,32 +191,33 @@ def test_a_damaged_trace_is_refused(tmp_path: Path, trace: Path) -> None:
 
 
 UNCHANGED = "[structure.root_domain]\nmembers = { left = 0, quiet = 24 }\n"
+MOVED = "[structure.root_domain]\nmembers = { left = 64 }\nalign = 64\n"
+
+
+def counted(player: Player, observed: Observed, layout: Path | None = None, line: int = 64) -> TrafficResult:
+    """What a replay counts, with another layout."""
+    place = observed.middle.tape
+    assert place
+    return result_of(played(player, relaid(observed, layout, place.parent) if layout else observed, line))
 
 
 def test_an_unchanged_layout_changes_nothing(tmp_path: Path, player: Player, observed: Observed) -> None:
-    same = played(player, relaid(observed, layout_of(tmp_path, UNCHANGED), tmp_path), 128)
-    plain = played(player, observed, 128)
-    for one, other in zip(result_of(same).quanta, result_of(plain).quanta, strict=True):
-        assert one == other
-    assert result_of(same).watched == result_of(plain).watched
+    same, plain = (counted(player, observed, each, 128) for each in (layout_of(tmp_path, UNCHANGED), None))
+    assert (same.quanta, same.watched) == (plain.quanta, plain.watched)
 
 
-def test_a_field_that_is_moved_away(tmp_path: Path, player: Player, observed: Observed) -> None:
-    text = "[structure.root_domain]\nmembers = { left = 64 }\nalign = 64\n"
-    result = result_of(played(player, relaid(observed, layout_of(tmp_path, text), tmp_path), 64))
+def test_a_field_that_is_moved_away_also_by_the_layout_of_a_result(
+    tmp_path: Path, player: Player, observed: Observed
+) -> None:
+    result = counted(player, observed, layout_of(tmp_path, MOVED))
     total = {row.path: row for row in result.quanta[0].rows}
     assert (total["right"].counts.misses, total["left"].counts.misses) == (1, 1)
     assert (total["left"].offset, total["left"].line, total["right"].offset) == (64, 1, 8)
     assert (result.watched[0].size, result.fingerprint["layout"].split()[0]) == (128, "layout.toml")
-
-
-def test_the_layout_of_a_result(tmp_path: Path, player: Player, observed: Observed) -> None:
-    moved = layout_of(tmp_path, "[structure.root_domain]\nmembers = { left = 64 }\nalign = 64\n")
-    wanted = result_of(played(player, relaid(observed, moved, tmp_path), 64))
-    document.write(tmp_path / C2C_FILE, wanted)
+    document.write(tmp_path / C2C_FILE, result)
     for place in (tmp_path, tmp_path / C2C_FILE):
-        predicted = result_of(played(player, relaid(observed, place, tmp_path), 64))
-        assert (predicted.quanta, predicted.watched) == (wanted.quanta, wanted.watched)
+        predicted = counted(player, observed, place)
+        assert (predicted.quanta, predicted.watched) == (result.quanta, result.watched)
 
 
 def test_objects_on_one_line_move_together(tmp_path: Path, player: Player, observed: Observed) -> None:
@@ -241,12 +236,11 @@ def test_objects_on_one_line_move_together(tmp_path: Path, player: Player, obser
         known=replace(observed.known, structures={"root_domain": structure}),
         guests=(replace(guest, raw=replace(guest.raw, instances=instances), tape=tape),),
     )
-    plain = result_of(played(player, both, 64))
-    same = result_of(played(player, relaid(both, layout_of(tmp_path, UNCHANGED), tmp_path), 64))
-    assert same.quanta == plain.quanta
+    plain = counted(player, both)
+    assert counted(player, both, layout_of(tmp_path, UNCHANGED)).quanta == plain.quanta
     assert sum(row.counts.misses for row in plain.quanta[0].rows) == 18
     grown = "[structure.root_domain]\nsize = 64\nmembers = {}\n"
-    apart = result_of(played(player, relaid(both, layout_of(tmp_path, grown), tmp_path), 64))
+    apart = counted(player, both, layout_of(tmp_path, grown))
     assert sum(row.counts.misses for row in apart.quanta[0].rows) == 2
 
 
@@ -273,13 +267,8 @@ def test_a_layout_that_does_not_fit_is_refused(tmp_path: Path, observed: Observe
 def test_a_union_moves_as_a_whole(tmp_path: Path, observed: Observed) -> None:
     text = "[structure.root_domain]\nmembers = { one = 64, other = 64 }\n"
     moved = relaid(observed, layout_of(tmp_path, text), tmp_path)
-    assert {field.path: field.offset for field in moved.known.structures["root_domain"].fields} == {
-        "left": 0,
-        "right": 8,
-        "quiet": 24,
-        "one": 64,
-        "other": 64,
-    }
+    offsets = {field.path: field.offset for field in moved.known.structures["root_domain"].fields}
+    assert offsets == {"left": 0, "right": 8, "quiet": 24, "one": 64, "other": 64}
 
 
 def blamed(player: Player, observed: Observed, place: Path) -> tuple[BlamedField, ...]:
@@ -300,12 +289,8 @@ def test_the_written_field_is_to_blame(tmp_path: Path, player: Player, observed:
     # A second read of the same line is a hit, so moving one of the two that are read saves nothing: it costs one.
     assert gains["root_domain.right"] == gains["root_domain.quiet"] == (-1, -1)
     # The prediction is what the replay with that layout counts.
-    text = "[structure.root_domain]\nmembers = { left = 64 }\nalign = 64\n"
-    before, after = (
-        played(player, observed, 64),
-        played(player, relaid(observed, layout_of(tmp_path, text), tmp_path), 64),
-    )
-    misses = [[sum(each.counts.misses for each in guest.raw.records) for guest in of.guests] for of in (before, after)]
+    before, after = (counted(player, observed, each).quanta for each in (None, layout_of(tmp_path, MOVED)))
+    misses = [[sum(row.counts.misses for row in each.rows) for each in quanta] for quanta in (before, after)]
     assert tuple(one - other for one, other in zip(*misses, strict=True)) == first.saved
 
 
@@ -336,7 +321,7 @@ def test_the_verb(tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str
     with pytest.raises(SchedlineError, match="did you mean left"):
         main(words)
     assert not (tmp_path / "three" / C2C_FILE).exists()
-    layout_of(tmp_path, "[structure.root_domain]\nmembers = { left = 64 }\nalign = 64\n")
+    layout_of(tmp_path, MOVED)
     assert main([*words[:-1], str(tmp_path / "four"), "--line", "128"]) == 0
     assert "a prediction: the accesses of another kernel" in capsys.readouterr().out
     assert read_result(tmp_path / "four").parameters.line == 128
