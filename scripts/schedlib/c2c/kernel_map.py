@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 from elftools.dwarf.compileunit import CompileUnit
@@ -34,6 +34,7 @@ _LINKS = {"list_head", "hlist_node", "callback_head", "rb_node", "llist_node", "
 WHOLE = frozenset(_NUMBERS | _LOCKS | _LINKS)
 """Types that count as one field, whatever they contain."""
 
+_T = TypeVar("_T")
 _MOST_ELEMENTS = 512
 _FUNCTION, _DATA = 2, 1
 
@@ -60,6 +61,11 @@ class KernelMap:
         return next((symbol for symbol in self.data if symbol.name == name), None)
 
 
+def cached_as(kind: type[_T], place: Path, parts: Sequence[object], make: Callable[[], _T]) -> _T:
+    """A value of a type that msgspec knows, from the cache if possible; see cached()."""
+    return msgspec.convert(cached(place, parts, lambda: msgspec.to_builtins(make())), kind)
+
+
 def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
     """The map of a vmlinux, with these structures, or variables whose type has no name; maps are in `kept`.
 
@@ -73,15 +79,13 @@ def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
                 next_step = "build it with --build-id, as the kernel's Makefile does"
                 raise SchedlineError("this vmlinux has no build-id", next_step)
 
-            def read() -> dict[str, Any]:
+            def read() -> KernelMap:
                 functions, data = _symbols(elf)
                 if not functions or not data:
                     raise _stripped(vmlinux, "symbols")
-                unit = Units(elf, vmlinux).need(UNIT)
-                found: dict[str, Any] = msgspec.to_builtins(KernelMap(build_id, unit.structures(tags), functions, data))
-                return found
+                return KernelMap(build_id, Units(elf, vmlinux).need(UNIT).structures(tags), functions, data)
 
-            return msgspec.convert(cached(kept, ("map", VERSION, build_id, tags), read), KernelMap)
+            return cached_as(KernelMap, kept, ("map", VERSION, build_id, tags), read)
     except OSError as error:
         raise SchedlineError(f"{vmlinux}: {error.strerror}", "build the kernel again") from error
     except SchedlineError:

@@ -9,15 +9,12 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from elftools.elf.elffile import ELFFile
 
-from schedlib.c2c.kernel_map import KernelMap, Symbol, Units
+from schedlib.c2c.kernel_map import KernelMap, Symbol, Units, cached_as
 from schedlib.c2c.objects import UNNAMED, Instance, Watch
 from schedlib.c2c.observed import PAGE, MemoryPage, Raw
-from schedlib.cache import cached
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedStructure
 from schedlib.formats.data_file import read_toml
@@ -117,12 +114,8 @@ def slab_types(path: Path = CONFIGS / "slab-types.toml") -> SlabTypes:
 def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
     """The map of a vmlinux, from the cache if it is there; SchedlineError if its slabs or pages are of another kind."""
     types_of = slab_types()
-
-    def read() -> dict[str, Any]:
-        found: dict[str, Any] = msgspec.to_builtins(_read(vmlinux, types_of, known))
-        return found
-
-    return msgspec.convert(cached(kept, ("memory", VERSION, known.build_id, types_of), read), MemoryMap)
+    parts = ("memory", VERSION, known.build_id, types_of)
+    return cached_as(MemoryMap, kept, parts, lambda: _read(vmlinux, types_of, known))
 
 
 def _read(vmlinux: Path, types_of: SlabTypes, known: KernelMap) -> MemoryMap:

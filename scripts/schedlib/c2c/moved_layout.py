@@ -61,7 +61,7 @@ class _Relaid:
     align: int
 
 
-def load_layout(path: Path, known: KernelMap) -> dict[str, StructureLayout]:
+def _read(path: Path, known: KernelMap) -> Mapping[str, StructureLayout]:
     """The structures of a layout file, or those of a result of schedline c2c.
 
     Raises SchedlineError: it is neither, or was made for another kernel.
@@ -79,7 +79,7 @@ def load_layout(path: Path, known: KernelMap) -> dict[str, StructureLayout]:
             f"{path} is for the kernel with the build-id {read.build_id}, the trace is of {known.build_id}",
             "take a trace of that kernel, or remove build_id if the structures are the same",
         )
-    return dict(read.structure)
+    return read.structure
 
 
 def relaid(observed: Observed, layout: Path, place: Path) -> Observed:
@@ -91,7 +91,7 @@ def relaid(observed: Observed, layout: Path, place: Path) -> Observed:
 
     Raises SchedlineError: the layout does not fit to what was traced.
     """
-    wanted = load_layout(layout, observed.known)
+    wanted = _read(layout, observed.known)
     digest = hashlib.sha256((layout / C2C_FILE if layout.is_dir() else layout).read_bytes()).hexdigest()[:16]
     return relaid_as(observed, wanted, str(layout), f"{layout.name} {digest}", place)
 
