@@ -158,21 +158,12 @@ class ScriptSums:
                 there[:] = map(add, there, numbers)
         for why in failed:
             self._fail(why, _ONE)
-        used = [self._name(*words, *numbers) for words, numbers in found.items()]
+        used = [self._name(words, numbers) for words, numbers in found.items()]
         return bool(failed) or any(used)
 
-    def _name(
-        self,
-        event: bytes,
-        address: bytes,
-        number: bytes,
-        function: bytes,
-        samples: int,
-        period: int,
-        squares: int,
-        cycles: int,
-    ) -> bool:
+    def _name(self, words: tuple[bytes, bytes, bytes, bytes], numbers: list[int]) -> bool:
         """Add equal samples: their address becomes a place, the number of the source what it means."""
+        (event, address, number, function), (samples, period, squares, cycles) = words, numbers
         if event in _REPEATED:
             self.repeated += samples
             return False

@@ -7,9 +7,9 @@ import random
 from typing import Any
 
 import pytest
+from msgspec import structs
 from replayed import Replay
 
-from schedlib.c2c.observed import Record
 from schedlib.formats.c2c_document import DISTANCES, Counts
 
 pytestmark = pytest.mark.tools
@@ -22,38 +22,35 @@ def alternate(first: str, second: str, rounds: int = ROUNDS) -> list[str]:
     return [f"0 {first}", f"1 {second}"] * rounds
 
 
-def of(records: list[Record], address: int, kind: str) -> Counts:
-    return Counts.sum(record.counts for record in records if (record.address, record.kind) == (address, kind))
+TURNS = 2 * ROUNDS
+TRUE = Counts(accesses=TURNS, hitm_llc=TURNS - 1, cold=1, invalidated=TURNS - 1, essential=TURNS)
+# Two misses are essential: CPU 0's first (cold) and CPU 1's first on the line. No other miss fetches a used byte.
+FALSE = structs.replace(TRUE, essential=2, false_shared=TURNS - 2)
+LOADS = Counts(accesses=TURNS, hitm_llc=TURNS - 1, cold=1, essential=TURNS)
+# CPU 0's first store finds the line exclusive.
+STORES = Counts(accesses=TURNS, hits=1, upgrades=TURNS - 1, invalidated=TURNS - 1)
 
 
-def test_packed_counters_share_a_line_for_nothing(replay: Replay) -> None:
-    total = replay.counts(alternate("store 1000 8", "store 1008 8"))
-    # Two misses are essential: CPU 0's first (cold) and CPU 1's first on the line. No other miss fetches a used byte.
-    assert total == Counts(
-        accesses=2 * ROUNDS,
-        hitm_llc=2 * ROUNDS - 1,
-        cold=1,
-        invalidated=2 * ROUNDS - 1,
-        essential=2,
-        false_shared=2 * ROUNDS - 2,
-    )
-    assert replay.counts(alternate("store 1000 8", "store 1040 8")).misses == 2, "padded"
-
-
-def test_atomics_are_one_access_that_owns_the_line(replay: Replay) -> None:
-    records = replay.records(alternate("rmw 1000 4", "rmw 1000 4"))
-    assert [record.kind for record in records] == ["rmw"]
-    total = records[0].counts
-    assert (total.accesses, total.hitm, total.cold, total.upgrades) == (2 * ROUNDS, 2 * ROUNDS - 1, 1, 0)
-
-
-def test_load_and_store_apart_are_a_miss_and_an_upgrade(replay: Replay) -> None:
-    trace = [f"{cpu} {kind} 1000 4" for _ in range(ROUNDS) for cpu in (0, 1) for kind in ("load", "store")]
+@pytest.mark.parametrize(
+    ("trace", "counts"),
+    [
+        (alternate("store 1000 8", "store 1008 8"), {"store": FALSE}),
+        (
+            alternate("store 1000 8", "store 1040 8"),
+            {"store": Counts(accesses=TURNS, hits=TURNS - 2, cold=2, essential=2)},
+        ),
+        (alternate("rmw 1000 4", "rmw 1000 4"), {"rmw": TRUE}),
+        (
+            [f"{cpu} {kind} 1000 4" for _ in range(ROUNDS) for cpu in (0, 1) for kind in ("load", "store")],
+            {"load": LOADS, "store": STORES},
+        ),
+    ],
+    ids=["packed", "padded", "atomic", "a load and a store apart"],
+)
+def test_counters(replay: Replay, trace: list[str], counts: dict[str, Counts]) -> None:
     records = replay.records(trace)
-    loads, stores = of(records, 0x1000, "load"), of(records, 0x1000, "store")
-    assert (loads.hitm, loads.cold) == (2 * ROUNDS - 1, 1)
-    # CPU 0's first store finds the line exclusive.
-    assert (stores.hits, stores.upgrades, stores.invalidated) == (1, 2 * ROUNDS - 1, 2 * ROUNDS - 1)
+    kinds = sorted({record.kind for record in records})
+    assert {kind: Counts.sum(each.counts for each in records if each.kind == kind) for kind in kinds} == counts
 
 
 def test_accesses_that_straddle_lines_are_two(replay: Replay) -> None:

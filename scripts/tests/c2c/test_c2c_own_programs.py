@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,23 +74,23 @@ def test_what_cannot_be_run_is_refused(script: OwnProgram, tmp_path: Path) -> No
     plugin_guest.check(script, ARCH)
 
 
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda files: (files / "with space").write_text("x"), "a name with a space"),
+        (lambda files: (files / "dangling").symlink_to("nowhere"), "a link to nothing"),
+        (lambda files: (files / "large").write_bytes(bytes(100)), "a guest has room for"),
+    ],
+)
 def test_files_that_cannot_be_packed_are_refused(
-    script: OwnProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: Callable[[Path], object], said: str, script: OwnProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = tmp_path / "files"
-    files.mkdir()
-    own = replace(script, files=files)
-    (files / "with space").write_text("x")
-    with pytest.raises(SchedlineError, match="a name with a space"):
-        plugin_guest.check(own, ARCH)
-    (files / "with space").rename(files / "without")
+    monkeypatch.setattr(plugin_guest, "MOST", 100)
+    own = replace(script, files=tmp_path / "files")
+    (tmp_path / "files").mkdir()
     plugin_guest.check(own, ARCH)
-    (files / "dangling").symlink_to("nowhere")
-    with pytest.raises(SchedlineError, match="a link to nothing"):
-        plugin_guest.check(own, ARCH)
-    (files / "dangling").unlink()
-    monkeypatch.setattr(plugin_guest, "MOST", 3)
-    with pytest.raises(SchedlineError, match="a guest has room for"):
+    make(tmp_path / "files")
+    with pytest.raises(SchedlineError, match=said):
         plugin_guest.check(own, ARCH)
 
 

@@ -136,11 +136,9 @@ def test_a_machine_that_cannot(
 
 @pytest.mark.tools
 def test_another_kernel_than_the_one_that_runs(tmp_path: Path) -> None:
-    vmlinux = toy_kernel.build(tmp_path)
-    with pytest.raises(SchedlineError, match="another kernel than the one that runs"):
-        samples_job.refuse_other_kernel(vmlinux, "0" * 40)
-    with pytest.raises(SchedlineError, match="is no vmlinux"):
-        samples_job.refuse_other_kernel(PERF / "samples.txt", "0" * 40)
+    for vmlinux, said in ((toy_kernel.build(tmp_path), "another kernel than"), (PERF / "samples.txt", "is no vmlinux")):
+        with pytest.raises(SchedlineError, match=said):
+            samples_job.refuse_other_kernel(vmlinux, "0" * 40)
 
 
 def test_a_program_that_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,12 +155,8 @@ def test_members_of_these_names_elsewhere_are_not_it(tmp_path: Path) -> None:
     fields = [MappedField(8 + each.offset, each.size, f"other.{each.name}", "") for each in inner.members]
     assert list(places_in(MappedStructure(64, tuple(fields)), inner)) == [("other", 8)]
     assert list(places_in(MappedStructure(64, tuple(fields[:-1])), inner)) == []
-    moved = [*fields[:-1], replace_field(fields[-1], 40)]
+    moved = [*fields[:-1], structs.replace(fields[-1], offset=40)]
     assert list(places_in(MappedStructure(64, tuple(moved)), inner)) == []
-
-
-def replace_field(field: MappedField, offset: int) -> MappedField:
-    return MappedField(offset, field.size, field.path, field.pointee)
 
 
 @pytest.mark.parametrize("more", ["long i_new;", "long i_new __attribute__((__aligned__(64)));"])
