@@ -81,10 +81,7 @@ class ObjectMap(Document, frozen=True, kw_only=True):
 
 
 def read_objects(path: Path) -> ObjectMap:
-    """Read an object map from its file, or from the directory that contains the file.
-
-    Raises Refused: the file is not a valid map.
-    """
+    """Read an object map from its file, or from the directory that contains the file; Refused if it is not valid."""
     return document.read_below(path, MAP_FILE, ObjectMap, "see docs/c2c.md, Beside a real machine")
 
 
@@ -167,10 +164,9 @@ class AddressNames:
 
 
 def slide_of(known: KernelMap, instructions: Iterable[tuple[int, str]]) -> int | None:
-    """How far a kernel lay from the addresses in its vmlinux, from instructions and the functions that perf saw there.
+    """How far a kernel lay from the addresses in its vmlinux, by instructions and the functions that perf saw there.
 
-    Returns:
-        None if the instructions are too few, or do not agree.
+    None if the instructions are too few, or do not agree.
     """
     named = Counter(symbol.name for symbol in known.functions)
     ranges = {symbol.name: symbol for symbol in known.functions if named[symbol.name] == 1 and 0 < symbol.size < _STEP}

@@ -47,9 +47,7 @@ _Gain = tuple[int, int, int, int]
 def blame(player: Player, observed: Observed, result: TrafficResult, place: Path) -> tuple[BlamedField, ...]:
     """What moving a field would save, the most first: each field of the lines with the most misses alone.
 
-    `place`: a scratch directory.
-
-    Raises SchedlineError: a tape is damaged.
+    `place` is a scratch directory. Raises SchedlineError: a tape is damaged.
     """
     line = observed.parameters.line
     others = {str(size): _Way(size) for size in LINES if size != line}

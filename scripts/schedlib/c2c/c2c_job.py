@@ -151,9 +151,8 @@ def _report(cache: Path, observed: Observed, wanted: ResultOptions, place: Path,
 def source(tree: Tree, asked: Measurement, composition: Composition | None = None) -> KernelPlan:
     """Plan the kernel that `check --on` would build for the target, with the options that c2c needs. Builds nothing.
 
-    `composition`: what to build; None composes it from the tree.
-
-    Raises SchedlineError: a change does not apply, or this QEMU is not supported.
+    Without a `composition` it is made from the tree. Raises SchedlineError: a change does not apply, or this QEMU is
+    not supported.
     """
     target = asked.target
     doctor.require([f"{target.name}-c2c"])
@@ -197,12 +196,7 @@ def measure(cache: Path, made: BuiltKernel, asked: Measurement, place: Path, log
 def observe(
     cache: Path, made: BuiltKernel, asked: Measurement, place: Path, logs: Path, *, taped: bool = False
 ) -> Observed:
-    """Boot a guest for each quantum.
-
-    Args:
-        place: a scratch directory.
-        logs: directory for the console logs.
-        taped: also keep each guest's accesses, in `place`.
+    """Boot a guest for each quantum; the consoles go to `logs`. `taped`: keep the accesses, too, in `place`.
 
     Raises SchedlineError: a guest did not finish, or an object was not found.
     """
@@ -264,12 +258,9 @@ def _fingerprint(made: BuiltKernel, known: KernelMap, shift: int, *binaries: Pat
 def remembered(
     cache: Path, tree: Tree, options: C2cOptions, logs: Path, composition: Composition | None = None
 ) -> TrafficResult:
-    """What `schedline c2c` measures, without blame, from the cache if possible; raises what source() and measure() do.
+    """What `schedline c2c` measures with a workload of ours, without blame, from the cache if possible.
 
-    Args:
-        options: those of a workload of ours.
-        composition: what to measure; None composes it from the tree.
-        logs: directory for the console logs; created only if a guest has to boot.
+    Without a `composition` it is made from the tree. `logs` is created only if a guest has to boot.
     """
     asked = asked_for(options)
     planned = source(tree, asked, composition)

@@ -142,12 +142,7 @@ def _named(what: str, functions: Mapping[str, tuple[int, int]], unit: str) -> st
 
 
 def page(result: TrafficResult, maps: str = "", before: Sequence[Section] = ()) -> str:
-    """The page. The same result always gives the same page.
-
-    Args:
-        maps: another picture than that of the result.
-        before: sections to show before those of the result.
-    """
+    """The page, the same for the same result; with another picture, and with sections before its own, if given."""
     # These libraries are there only if a page is asked for.
     from markupsafe import Markup
 

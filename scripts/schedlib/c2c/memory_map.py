@@ -186,9 +186,7 @@ def _pointer(elf: ELFFile, known: KernelMap, name: str) -> int:
 def bases_of(known: KernelMap, config: Path, page: int) -> tuple[str, ...]:
     """Where page descriptors, the direct map and vmalloc begin; empty if that is not known.
 
-    Args:
-        config: the kernel's configuration, which says how an arm64 kernel divides its addresses.
-        page: bytes of struct page.
+    The configuration says how an arm64 kernel divides its addresses; `page` is the size of struct page.
     """
     variables = [f"{symbol.address:x}" for name in _BASES if (symbol := known.symbol(name))]
     if len(variables) == len(_BASES):

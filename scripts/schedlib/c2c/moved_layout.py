@@ -62,10 +62,7 @@ class _Relaid:
 
 
 def _read(path: Path, known: KernelMap) -> Mapping[str, StructureLayout]:
-    """The structures of a layout file, or those of a result of schedline c2c.
-
-    Raises SchedlineError: it is neither, or was made for another kernel.
-    """
+    """The structures of a layout file or of a result; SchedlineError if it is neither, or for another kernel."""
     if path.is_dir() or path.suffix == ".json":
         result = read_result(path)
         return {
@@ -83,13 +80,9 @@ def _read(path: Path, known: KernelMap) -> Mapping[str, StructureLayout]:
 
 
 def relaid(observed: Observed, layout: Path, place: Path) -> Observed:
-    """The guests, with moves to another layout; their counts are not yet those.
+    """The guests, with moves to another layout, which are kept in `place`; their counts are not yet those.
 
-    Args:
-        layout: a layout file, or a result of schedline c2c.
-        place: a directory for the files of moves.
-
-    Raises SchedlineError: the layout does not fit to what was traced.
+    `layout` is a layout file, or a result of schedline c2c. Raises SchedlineError: it does not fit to what was traced.
     """
     wanted = _read(layout, observed.known)
     digest = hashlib.sha256((layout / C2C_FILE if layout.is_dir() else layout).read_bytes()).hexdigest()[:16]
@@ -99,14 +92,7 @@ def relaid(observed: Observed, layout: Path, place: Path) -> Observed:
 def relaid_as(
     observed: Observed, wanted: Mapping[str, StructureLayout], source: str, name: str, place: Path
 ) -> Observed:
-    """The same for layouts of some structures, by tag.
-
-    Args:
-        source: where they come from, for messages.
-        name: what the result says of its layout.
-
-    Raises SchedlineError: a layout does not fit to what was traced.
-    """
+    """The same for layouts of some structures, by tag. `source` is for messages, `name` for the result."""
     structures, changed = dict(observed.known.structures), {}
     for tag, each in wanted.items():
         if tag not in structures or not observed.objects_of(tag):

@@ -285,10 +285,7 @@ class Player:
         )
 
     def counts(self, guest: ObservedGuest, line: int, *, pairs: bool = False) -> ObservedGuest:
-        """A guest with the counts for lines of this size, which are fetched in pairs if `pairs` is true.
-
-        Raises SchedlineError: its tape is damaged.
-        """
+        """A guest with the counts for lines of this size, or pairs of them; SchedlineError if its tape is damaged."""
         raw = parse_raw(self._said(guest, line, pairs), str(guest.tape))
         return replace(guest, raw=replace(guest.raw, records=raw.records, watched=raw.watched, private=raw.private))
 

@@ -224,11 +224,7 @@ def replayed(
     layouts: Mapping[int, StructureLayout],
     place: Path,
 ) -> LayoutCosts:
-    """The costs of a layout, by playing a trace with `program` (scripts/c2c/replay.c, compiled).
-
-    Args:
-        where: the structure, and where it lies in others.
-        layouts: the layout for each size of lines.
+    """The costs of a layout, which is given for each size of lines, by playing a trace with replay.c (`program`).
 
     Raises SchedlineError: the layout does not fit to the trace.
     """

@@ -109,12 +109,7 @@ class Body:
     after: str
 
     def text(self, order: Sequence[int], aligned: Mapping[int, bool]) -> str:
-        """The file with the pieces in another order.
-
-        Args:
-            order: the number of each piece.
-            aligned: pieces that are to start a line, or no longer.
-        """
+        """The file with the pieces in another order; some are to start a line, or no longer."""
         in_place = _longest_rising(order)
         rows: list[str] = []
         moved_gaps = ""
@@ -174,10 +169,7 @@ def _blank(text: str) -> str:
 
 
 def body_of(text: str, tag: str, file: str) -> Body:
-    """The body of a structure.
-
-    Raises SchedlineError: the file does not declare it at the left margin, or in a form that is not understood.
-    """
+    """The body of a structure; SchedlineError if it is not at the left margin, or in a form that is not understood."""
     start = re.search(rf"^struct {re.escape(tag)} \{{[^\n]*\n", text, re.M)
     end = re.compile(r"^\}", re.M).search(text, start.end()) if start else None
     if start is None or end is None:

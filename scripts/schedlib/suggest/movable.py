@@ -208,10 +208,7 @@ def _not_explained(tag: str, what: str) -> SchedlineError:
 
 
 def _explained(found: Movable, there: Mapping[str, int]) -> Movable:
-    """The same, with the alignment that types get by an attribute which their fields do not show.
-
-    Raises SchedlineError: the source does not explain an offset.
-    """
+    """The same, with the alignment that types get by an attribute which their fields do not show; or SchedlineError."""
     for number, (owner, part) in enumerate(found.parts):
         offsets, _ = found.offsets(found.start, found.line)
         name, inside = part.members[0]

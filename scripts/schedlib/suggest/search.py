@@ -290,10 +290,7 @@ class Search:
         return arrangement
 
     def best(self, restarts: int, seed: int, told: Callable[[str], None]) -> Arrangement:
-        """The best arrangement that is found; the same for the same seed.
-
-        `told`: gets a line after each round.
-        """
+        """The best arrangement that is found; the same for the same seed. `told` gets a line after each round."""
         random = Random(seed)  # noqa: S311
         best, score = self.improved(self._structure.start)
         told(f"{score:.2f} % after {self.tried} orders")
