@@ -15,8 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
 from msgspec.structs import asdict
 
 from schedlib import TOOL
@@ -45,7 +43,7 @@ from schedlib.c2c.traffic_report import field_name
 from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.kernel.machine import build_id_of, running_build_id
+from schedlib.kernel.machine import running_build_id
 from schedlib.process import clean_environment, dying_with_us, must, run
 from schedlib.progress import printable, say, step, table
 from schedlib.verdict import Verdict
@@ -257,13 +255,21 @@ def objects_of_kernel(
 def record(options: C2cRecordOptions) -> Verdict:
     """Sample, map and import; SchedlineError if this machine or its kernel does not allow it."""
     _refuse_unready(options)
+    with step("reading symbols and types"):
+        known, running = kernel_map(options.vmlinux, cache_dir() / "c2c", TAGS), running_build_id()
+    if known.build_id != running:
+        raise SchedlineError(
+            f"{options.vmlinux} is another kernel than the one that runs: its build-id is {known.build_id[:16]}, that "
+            f"of the running kernel {running[:16] or 'not shown'}",
+            "install the debug information of this kernel: uname -r",
+        )
     options.out.mkdir(parents=True, exist_ok=True)
     with step("sampling"):
         _sample(options)
     with step("writing the samples as text"):
         _write_text(options.out)
     with step("reading where the objects lie"):
-        document.write(options.out / MAP_FILE, _map(options))
+        document.write(options.out / MAP_FILE, _map(options, known))
     samples, objects = options.out / SAMPLES_FILE, options.out / MAP_FILE
     return import_samples(C2cImportOptions((samples,), options.vmlinux, objects, out=options.out))
 
@@ -280,25 +286,9 @@ def _refuse_unready(options: C2cRecordOptions) -> None:
             "this kernel has no /proc/kcore for drgn to read (CONFIG_PROC_KCORE)",
             "sample with perf, and import its text without a map: see docs/c2c.md",
         )
-    refuse_other_kernel(options.vmlinux, running_build_id())
     there = next((name for name in (DATA_FILE, SAMPLES_FILE, MAP_FILE) if (options.out / name).exists()), None)
     if there:
         raise SchedlineError(f"{options.out} has a recording already: {there}", "name another directory")
-
-
-def refuse_other_kernel(vmlinux: Path, running: str) -> None:
-    """SchedlineError if a vmlinux is not that of the kernel with this build-id, or no vmlinux."""
-    try:
-        with vmlinux.open("rb") as file:
-            found = build_id_of(ELFFile(file))
-    except (OSError, ELFError) as error:
-        raise SchedlineError(f"{vmlinux} is no vmlinux: {error}", "give the kernel with debug information") from error
-    if found != running:
-        raise SchedlineError(
-            f"{vmlinux} is another kernel than the one that runs: its build-id is {found[:16] or 'missing'}, that of "
-            f"the running kernel {running[:16] or 'not shown'}",
-            "install the debug information of this kernel: uname -r",
-        )
 
 
 def _sample(options: C2cRecordOptions) -> None:
@@ -331,10 +321,8 @@ def _write_text(out: Path) -> None:
     half.replace(out / SAMPLES_FILE)
 
 
-def _map(options: C2cRecordOptions) -> ObjectMap:
-    cache = cache_dir()
-    known = kernel_map(options.vmlinux, cache / "c2c", TAGS)
-    memory = memory_map_if_known(options.vmlinux, cache / "c2c", known)
+def _map(options: C2cRecordOptions, known: KernelMap) -> ObjectMap:
+    memory = memory_map_if_known(options.vmlinux, cache_dir() / "c2c", known)
     pages: set[int] = set()
 
     def kept(address: int) -> str:

@@ -83,8 +83,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SCHEDLINE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(samples_job, "_MEMORY", Path(os.devnull))
-    monkeypatch.setattr(samples_job, "refuse_other_kernel", lambda vmlinux, running: None)
-    monkeypatch.setattr(samples_job, "running_build_id", lambda: "")
+    running = kernel_map(vmlinux, tmp_path / "cache/c2c", TAGS).build_id
+    monkeypatch.setattr(samples_job, "running_build_id", lambda: running)
     return vmlinux
 
 
@@ -115,6 +115,7 @@ def test_a_recording(machine: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         ("drgn answers nothing", "answered something else"),
         ("not root", "only root"),
         ("no memory", "CONFIG_PROC_KCORE"),
+        ("another kernel", "another kernel than the one that runs"),
     ],
 )
 def test_a_machine_that_cannot(
@@ -126,19 +127,14 @@ def test_a_machine_that_cannot(
         (tmp_path / "answer").write_text("{}")
     elif broken == "not root":
         monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    else:
+    elif broken == "no memory":
         monkeypatch.setattr(samples_job, "_MEMORY", tmp_path / "nothing")
+    else:
+        monkeypatch.setattr(samples_job, "running_build_id", lambda: "0" * 40)
     out = tmp_path / "out"
     with pytest.raises(SchedlineError, match=said):
         main(["c2c", "record", "--vmlinux", str(machine), "--out", str(out)])
     assert not (out / "measured.json").exists() and not (out / ".perf.data").exists()
-
-
-@pytest.mark.tools
-def test_another_kernel_than_the_one_that_runs(tmp_path: Path) -> None:
-    for vmlinux, said in ((toy_kernel.build(tmp_path), "another kernel than"), (PERF / "samples.txt", "is no vmlinux")):
-        with pytest.raises(SchedlineError, match=said):
-            samples_job.refuse_other_kernel(vmlinux, "0" * 40)
 
 
 def test_a_program_that_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
