@@ -30,69 +30,54 @@ def compile_replay(directory: Path) -> Path:
     return compile_checked(directory / "replay", REPLAY)
 
 
-class _Tape:
-    """Writes what scripts/c2c/tape.h describes."""
-
-    def __init__(self) -> None:
-        self.content = bytearray()
-        self._cpu = self._pc = self._address = self.entries = 0
-
-    def number(self, value: int) -> None:
-        while value > 127:
-            self.content.append(128 | value & 127)
-            value >>= 7
-        self.content.append(value)
-
-    def difference(self, now: int, before: int) -> None:
-        # Addresses are numbers of 64 bits, so their difference is the one nearest to 0.
-        value = (now - before + (1 << 63)) % (1 << 64) - (1 << 63)
-        self.number(2 * value if value >= 0 else -2 * value - 1)
-
-    def address(self, address: int) -> None:
-        self.difference(address, self._address)
-        self._address = address
-
-    def add(self, line: str) -> None:
-        self.entries += 1
-        words = line.split()
-        if words[0] == "watch":
-            address, size, epoch, *number = words[1:]
-            self.content.append(3)
-            self.number(int(number[0]) if number else 0)
-            self.address(int(address, 16))
-            self.number(int(size))
-            self.number(int(epoch))
-        elif words[0] == "unwatch":
-            self.content.append(3 | 1 << 2)
-            self.address(int(words[1], 16))
-            self.number(int(words[2]))
-        else:
-            cpu, kind, address, size, *pc = words
-            head = _KINDS.index(kind) | (int(size).bit_length() - 1) << 2
-            self.content += bytes([head | 32, int(cpu)] if int(cpu) != self._cpu else [head])
-            self._cpu = int(cpu)
-            now = int(pc[0], 16) if pc else 0
-            self.difference(now, self._pc)
-            self._pc = now
-            self.address(int(address, 16))
-
-    def end(self) -> bytes:
-        self.content.append(3 | 2 << 2)
-        self.number(self.entries)
-        return bytes(self.content)
-
-
 def tape_of(trace: Iterable[str]) -> bytes:
-    """A tape.
+    """A tape, as scripts/c2c/tape.h describes it.
 
     Args:
         trace: its entries: `CPU load|store|rmw ADDRESS SIZE [PC]`, `watch ADDRESS SIZE EPOCH [NUMBER]` or
             `unwatch ADDRESS SIZE`; addresses are hexadecimal.
     """
-    tape = _Tape()
+    content, before, entries = bytearray(), {"pc": 0, "address": 0}, 0
+    last_cpu = "0"
+
+    def number(value: int | str) -> None:
+        rest = int(value)
+        while rest > 127:
+            content.append(128 | rest & 127)
+            rest >>= 7
+        content.append(rest)
+
+    def difference(what: str, text: str) -> None:
+        # Addresses are numbers of 64 bits, so their difference is the one nearest to 0.
+        now = int(text, 16)
+        value = (now - before[what] + (1 << 63)) % (1 << 64) - (1 << 63)
+        before[what] = now
+        number(2 * value if value >= 0 else -2 * value - 1)
+
     for line in trace:
-        tape.add(line)
-    return tape.end()
+        entries += 1
+        word, *words = line.split()
+        if word == "watch":
+            address, size, epoch, *index = words
+            content.append(3)
+            number(index[0] if index else 0)
+            difference("address", address)
+            number(size)
+            number(epoch)
+        elif word == "unwatch":
+            content.append(3 | 1 << 2)
+            difference("address", words[0])
+            number(words[1])
+        else:
+            kind, address, size, *pc = words
+            head = _KINDS.index(kind) | (int(size).bit_length() - 1) << 2
+            content += bytes([head | 32, int(word)] if word != last_cpu else [head])
+            last_cpu = word
+            difference("pc", pc[0] if pc else "0")
+            difference("address", address)
+    content.append(3 | 2 << 2)
+    number(entries)
+    return bytes(content)
 
 
 class Replay:
