@@ -18,7 +18,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from types import TracebackType
 
 from schedlib.c2c.observed import Observed, ObservedGuest
 from schedlib.errors import SchedlineError
@@ -89,7 +88,7 @@ class _Program:
             stream.close()
 
 
-class LineCosts:
+class LineCosts(ExitStack):
     """The costs of lines in several traces, each in the guest of its middle quantum. A context.
 
     Attributes:
@@ -110,33 +109,25 @@ class LineCosts:
             pieces[number] = [(inside, len(rows) + at) for at, inside in enumerate(range(0, part.size, step))]
             for inside, atom in pieces[number]:
                 rows.append(f"piece {offsets[number] + inside} {min(step, part.size - inside)} {atom}\n")
-        self._stack, self._programs = ExitStack(), []
+        super().__init__()
+        self._programs = []
         try:
             for number, observed in enumerate(traces):
                 file = place / f"map-{number}"
                 objects = (f"object {start:x}\n" for start in sorted(set(starts(observed, structure.tag))))
                 file.write_text("".join([*rows, *objects]))
                 found = _Program(program, observed.middle, file, len(rows))
-                self._stack.callback(found.close)
+                self.callback(found.close)
                 self._programs.append(found)
         except BaseException:
-            self._stack.close()
+            self.close()
             raise
         used = frozenset[int]().union(*(each.used for each in self._programs))
         self.hot: dict[int, tuple[tuple[int, Line], ...]] = {
             number: tuple((inside, 1 << atom) for inside, atom in mine if atom in used)
             for number, mine in pieces.items()
         }
-        self._pool = ThreadPoolExecutor(max(len(self._programs), 1))
-
-    def __enter__(self) -> LineCosts:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        self._pool.shutdown()
-        self._stack.close()
+        self._pool = self.enter_context(ThreadPoolExecutor(max(len(self._programs), 1)))
 
     def of(self, lines: Iterable[Line]) -> list[Mapping[Line, int]]:
         """For each trace the misses on lines, these among others."""
