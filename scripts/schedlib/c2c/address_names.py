@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ from typing import Literal
 from msgspec import structs
 
 from schedlib.c2c.c2c_options import KINDS
-from schedlib.c2c.kernel_map import KernelMap, Symbol
+from schedlib.c2c.kernel_map import KernelMap, Symbol, last_before
 from schedlib.c2c.memory_map import MemoryMap, MemoryNames
 from schedlib.c2c.objects import UNNAMED, Instance, Resolver, Watch, watches
 from schedlib.c2c.observed import MemoryPage, Raw
@@ -100,7 +99,6 @@ class AddressNames:
     ) -> None:
         structures = {**memory.structures, **known.structures} if memory else known.structures
         self._known, self._slide, self._map = replace(known, structures=structures), slide, found
-        self._starts = [symbol.address for symbol in known.data]
         bounds = [*known.functions[:1], *known.functions[-1:], *known.data[-1:]]
         self._low = min((symbol.address for symbol in bounds), default=0)
         self._high = max((symbol.address + max(symbol.size, 1) for symbol in bounds), default=0)
@@ -153,7 +151,7 @@ class AddressNames:
 
     def _variable(self, address: int) -> Place | str:
         """The place of an address of vmlinux."""
-        at = bisect_right(self._starts, address) - 1
+        at = last_before(self._known.data, address)
         symbol = self._known.data[at] if at >= 0 else Symbol(0, 0, UNNAMED)
         if address >= symbol.address + symbol.size:
             return NOT_A_VARIABLE

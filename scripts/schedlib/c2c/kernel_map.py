@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -59,6 +60,11 @@ class KernelMap:
     def symbol(self, name: str) -> Symbol | None:
         """The variable of this name."""
         return next((symbol for symbol in self.data if symbol.name == name), None)
+
+
+def last_before(symbols: Sequence[Symbol], address: int) -> int:
+    """The number of the symbol that begins last at an address or before it, of symbols by address; -1 if none does."""
+    return bisect_right(symbols, address, key=attrgetter("address")) - 1
 
 
 def cached_as(kind: type[_T], place: Path, parts: Sequence[object], make: Callable[[], _T]) -> _T:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from schedlib.c2c.kernel_map import KernelMap, Symbol, Units, cached_as
+from schedlib.c2c.kernel_map import KernelMap, Symbol, Units, cached_as, last_before
 from schedlib.c2c.objects import UNNAMED, Instance, Watch
 from schedlib.c2c.observed import PAGE, MemoryPage, Raw
 from schedlib.errors import SchedlineError
@@ -237,7 +237,6 @@ class MemoryNames:
         self._pages, self._areas = raw.pages, raw.areas
         # Where each CPU has its per-CPU variables, sorted: there may be hundreds of CPUs.
         self._cpus = sorted(((offset + memory.first) % (1 << 64), cpu) for cpu, offset in enumerate(raw.offsets))
-        self._starts = [symbol.address for symbol in known.data]
         # Some kernels have their per-CPU variables at 0.
         image = [symbol for symbol in known.data if symbol.address >> 63]
         self._image = range(image[0].address, image[-1].address + image[-1].size) if image else range(0)
@@ -284,12 +283,12 @@ class MemoryNames:
 
     def _symbol(self, address: int, end: int) -> tuple[Symbol, int]:
         """The variable at an address of vmlinux; else what lies between two variables."""
-        at = bisect_right(self._starts, address) - 1
-        symbol = self._known.data[at] if at >= 0 else None
+        data, at = self._known.data, last_before(self._known.data, address)
+        symbol = data[at] if at >= 0 else None
         if symbol and address < symbol.address + symbol.size:
             return symbol, symbol.address
         start = symbol.address + symbol.size if symbol else address
-        after = self._starts[at + 1] if at + 1 < len(self._starts) else end
+        after = data[at + 1].address if at + 1 < len(data) else end
         first = max(start, address // PAGE * PAGE)
         return Symbol(first, max(min(after, first + PAGE) - first, 1), UNNAMED), first
 

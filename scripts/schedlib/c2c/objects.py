@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from schedlib.c2c.c2c_options import KINDS, ObjectKind
-from schedlib.c2c.kernel_map import KernelMap, Symbol
+from schedlib.c2c.kernel_map import KernelMap, Symbol, last_before
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Address, MappedField, MappedStructure, Place, Watched
 from schedlib.formats.strict import Count, Positive, Strict, Word
@@ -171,8 +171,6 @@ class Resolver:
             for number in range(span.address // line, (span.address + span.size - 1) // line + 1):
                 self._on_line.setdefault(number, []).append(span)
         self._bytes: dict[str, list[int]] = {}
-        self._functions = [symbol.address for symbol in known.functions]
-        self._data = [symbol.address for symbol in known.data]
 
     def watched(self) -> tuple[Watched, ...]:
         """What was found of each watch that was found."""
@@ -214,7 +212,7 @@ class Resolver:
 
     def _neighbour(self, watch: Watch, offset: int) -> str:
         """The variable beside a variable; what lies beside an object behind a pointer is not known."""
-        found = None if watch.hops else _at(self._known.data, self._data, watch.address + offset - watch.offset)
+        found = None if watch.hops else _at(self._known.data, watch.address + offset - watch.offset)
         return found.name if found else ""
 
     def _path(self, watch: Watch, offset: int) -> str:
@@ -238,12 +236,12 @@ class Resolver:
 
     def function(self, pc: int) -> str:
         """The function that an instruction belongs to."""
-        found = _at(self._known.functions, self._functions, pc)
+        found = _at(self._known.functions, pc)
         return found.name if found else f"{pc:#x}"
 
 
-def _at(symbols: Sequence[Symbol], starts: Sequence[int], address: int) -> Symbol | None:
-    at = bisect_right(starts, address) - 1
+def _at(symbols: Sequence[Symbol], address: int) -> Symbol | None:
+    at = last_before(symbols, address)
     # Code in assembly may have no size.
     if at >= 0 and (not symbols[at].size or address < symbols[at].address + symbols[at].size):
         return symbols[at]

@@ -11,7 +11,6 @@ import gzip
 import os
 import shutil
 import zlib
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,7 +18,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from schedlib import TOOL
-from schedlib.c2c.kernel_map import KernelMap, Symbol
+from schedlib.c2c.kernel_map import KernelMap, Symbol, last_before
 from schedlib.c2c.objects import Instance, Watch
 from schedlib.c2c.observed import Observed, ObservedGuest, Raw
 from schedlib.cache import open_regular
@@ -116,20 +115,18 @@ def keep_trace(path: Path, observed: Observed, pcs: Iterable[int]) -> None:
 
 def _at_or_before(symbols: Sequence[Symbol], addresses: Iterable[int]) -> tuple[Symbol, ...]:
     """For each address, the symbol that begins last before it."""
-    starts = [symbol.address for symbol in symbols]
-    found = {bisect_right(starts, address) - 1 for address in addresses}
+    found = {last_before(symbols, address) for address in addresses}
     return tuple(symbols[number] for number in sorted(found) if number >= 0)
 
 
 def _beside(symbols: Sequence[Symbol], watches: Iterable[Watch]) -> tuple[Symbol, ...]:
     """The variables on the lines of watched variables, and the one before each such range."""
-    starts = [symbol.address for symbol in symbols]
     found: set[int] = set()
     for watch in watches:
         if not watch.hops:
-            first = bisect_right(starts, watch.address - _AROUND) - 1
-            last = bisect_right(starts, watch.address + watch.size + _AROUND)
-            found |= set(range(max(first, 0), last))
+            first = last_before(symbols, watch.address - _AROUND)
+            last = last_before(symbols, watch.address + watch.size + _AROUND)
+            found |= set(range(max(first, 0), last + 1))
     return tuple(symbols[number] for number in sorted(found))
 
 
