@@ -14,7 +14,7 @@ from by_schema import validate
 from schedlib.c2c.traffic_diff import TrafficMetric, judge, load_metrics, refuse_unlike, text
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
+from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, TrafficRow, read_result
 from schedlib.main import main
 from schedlib.paths import CONFIGS
 from schedlib.verdict import Verdict
@@ -43,31 +43,34 @@ def test_verdicts(base: tuple[int, ...], candidate: tuple[int, ...], verdict: Ve
     assert judge(of(*base), of(*candidate), load_metrics(GATES)).status is verdict
 
 
-def test_true_sharing_is_judged_by_all_misses() -> None:
-    judged = judge(of(0), of(0, essential=14000), load_metrics(GATES))
-    assert [(each.count, each.verdict) for each in judged.metrics if each.verdict is not Verdict.PASS] == [
-        ("misses", Verdict.FAIL)
-    ]
+def on(*rows: TrafficRow) -> TrafficResult:
+    return result(rows)
 
 
-def test_a_field_that_moved_is_compared_with_itself() -> None:
-    base = result((row("overloaded", 40, 9000, 0),))
-    candidate = result((row("overloaded", 64, 9000, 0),))
-    assert all(each.base == each.candidate for each in judge(base, candidate, load_metrics(GATES)).metrics)
-
-
-def test_one_field_is_caught_where_the_sum_hides_it() -> None:
-    base = result((row("rto_count", 4, 40000, 0), row("overloaded", 40, 0, 0)))
-    candidate = result((row("rto_count", 4, 38000, 0), row("overloaded", 40, 3000, 0)))
-    failed = [each.name for each in judge(base, candidate, load_metrics(GATES)).metrics if each.verdict is Verdict.FAIL]
-    assert failed == ["root_domain.overloaded"]
-
-
-def test_neighbours_are_not_the_objects() -> None:
-    base, candidate = (
-        result((row("x", -8, false, 1, neighbour=True), row("rto_count", 4, 0, 9))) for false in (0, 9999)
-    )
-    assert judge(base, candidate, load_metrics(GATES)).status is Verdict.PASS
+@pytest.mark.parametrize(
+    ("base", "candidate", "failed"),
+    [
+        # True sharing is judged by all misses.
+        (of(0), of(0, essential=14000), ["root_domain misses"]),
+        # A field that moved is compared with itself.
+        (on(row("overloaded", 40, 9000, 0)), on(row("overloaded", 64, 9000, 0)), []),
+        # One field is caught where the sum hides it.
+        (
+            on(row("rto_count", 4, 40000, 0), row("overloaded", 40, 0, 0)),
+            on(row("rto_count", 4, 38000, 0), row("overloaded", 40, 3000, 0)),
+            ["root_domain.overloaded false_shared"],
+        ),
+        # Neighbours are not the object's.
+        (
+            on(row("x", -8, 0, 1, neighbour=True), row("rto_count", 4, 0, 9)),
+            on(row("x", -8, 9999, 1, neighbour=True), row("rto_count", 4, 0, 9)),
+            [],
+        ),
+    ],
+)
+def test_what_is_judged(base: TrafficResult, candidate: TrafficResult, failed: list[str]) -> None:
+    found = judge(base, candidate, load_metrics(GATES)).metrics
+    assert [f"{each.name} {each.count}" for each in found if each.verdict is not Verdict.PASS] == failed
 
 
 def test_a_metric_of_nothing_says_nothing() -> None:
