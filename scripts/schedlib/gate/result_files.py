@@ -215,7 +215,10 @@ def _runs(found: Sequence[_Found], unit: Unit, failed: list[str]) -> list[tuple[
             failed.append(f"{file.name}: it is a copy of {seen[digest]}")
         if each.boot and unit == "run":
             failed.append(f"{file.name}: it has a column boot, and --unit run says that all files are of one boot")
-        boot = f"{unit} {each.boot or digest}" + (f" {number}" if unit == "run" and len(file.told) > 1 else "")
+        boot = f"{unit} {each.boot or digest}"
+        if unit == "run":
+            boot = boots.setdefault(places[each.tool], f"{boot} {number}")
+            places[each.tool] += 1
         fingerprint = {**dict.fromkeys(ENTRIES, NOT_RECORDED), **shared, **each.about, "boot_id": boot, "unit": unit}
         fingerprint["order"] = BY_START if each.started else BY_FILE_TIME
         started = each.started or datetime.fromtimestamp(file.when, UTC)
