@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from schedlib.progress import printable
+from schedlib.progress import counted, printable
 
 
 def rendered(template: Path, **values: object) -> str:
@@ -26,6 +26,7 @@ def rendered(template: Path, **values: object) -> str:
     )
     css = Path(__file__).with_name("page.css").read_text()
     return environment.get_template(template.name).render(
+        counted=counted,
         css=Markup(css),  # noqa: S704 - ours
         css_hash=b64encode(hashlib.sha256(css.encode()).digest()).decode(),
         **values,

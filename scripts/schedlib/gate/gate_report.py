@@ -21,7 +21,7 @@ from schedlib.formats.gate_document import (
     UnjudgedMetric,
 )
 from schedlib.gate.rules import EXCESS
-from schedlib.progress import printable
+from schedlib.progress import counted, printable
 from schedlib.verdict import Verdict
 
 _Row = TypeVar("_Row", GateMetric, GateShare)
@@ -205,7 +205,7 @@ def text(document: GateDocument) -> str:
 
 
 def _side(side: GateSide) -> list[str]:
-    return wrapped(f"{side.name}: {side.kernel}; {len(side.boots)} boots, {side.runs} runs")
+    return wrapped(f"{side.name}: {side.kernel}; {counted(len(side.boots), 'boot')}, {counted(side.runs, 'run')}")
 
 
 def _tables(metrics: Sequence[GateMetric]) -> Iterator[str]:
