@@ -34,6 +34,7 @@ from schedlib.process import must
 from schedlib.tree.changes import known
 from schedlib.tree.compose import Composition, compose, refuse_conflicts
 from schedlib.tree.kernel_tree import Tree, apply_diff
+from schedlib.verdict import Verdict
 
 MUTANTS = CONFIGS / "mutants"
 _INITRAMFS = "initramfs.cpio"
@@ -127,10 +128,11 @@ def failing(boots: Sequence[JudgedBoot]) -> frozenset[str]:
 
 
 def failed_names(boots: Sequence[JudgedBoot]) -> frozenset[str]:
-    """The full names of the failed tests of some guests, and the kinds of the problems in their logs."""
+    """The full names of the failed tests of some guests, and the kinds of the problems that fail their logs."""
     tests = [test for boot in boots for test in boot.judgement.tests]
-    problems = frozenset(problem.kind for boot in boots for problem in boot.judgement.problems)
-    return problems | {test.name for test in tests if test.outcome in (TestOutcome.FAIL, TestOutcome.CRASHED)}
+    problems = [each for boot in boots for each in boot.judgement.problems]
+    bad = frozenset(each.kind for each in problems if each.verdict in (Verdict.FAIL, Verdict.ERROR))
+    return bad | {test.name for test in tests if test.outcome in (TestOutcome.FAIL, TestOutcome.CRASHED)}
 
 
 def fate_of(mutant: Mutant, failed: frozenset[str], same_code: bool) -> Fate:

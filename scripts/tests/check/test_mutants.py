@@ -10,11 +10,15 @@ import pytest
 
 from conftest import git
 from schedlib.check import mutants
-from schedlib.check.mutants import MUTANTS, Fate, Mutant, fate_of, read_mutant, read_mutants, try_mutant
+from schedlib.check.check_results import JudgedBoot
+from schedlib.check.mutants import MUTANTS, Fate, Mutant, failed_names, fate_of, read_mutant, read_mutants, try_mutant
+from schedlib.console.judge import Judgement, Problem
 from schedlib.errors import DoesNotBuild, SchedlineError
+from schedlib.guest.boot import Ending, GuestRun
 from schedlib.kernel.build import KernelPlan
 from schedlib.paths import KUNIT, SELFTESTS
 from schedlib.tree.kernel_tree import open_kdir
+from schedlib.verdict import Verdict
 
 DIFF = "--- a/kernel/sched/cpupri.c\n+++ b/kernel/sched/cpupri.c\n@@ -1 +1 @@\n-a\n+b\n"
 
@@ -107,6 +111,13 @@ def test_each_rule_and_case_has_a_mutant() -> None:
         and killers.isdisjoint({words[0], ":".join(words[0].split(":")[:2]), words[0].split(":")[-1]})
     ]
     assert unproven == []
+
+
+def test_what_only_remarks_kills_nothing() -> None:
+    verdicts = {"kunit": Verdict.PASS, "all-skipped": Verdict.INCONCLUSIVE, "panic": Verdict.FAIL}
+    problems = tuple(Problem(kind, 1, "", verdict) for kind, verdict in verdicts.items())
+    boot = JudgedBoot("x", GuestRun((), Path("x"), Ending.EXITED), Judgement(Verdict.FAIL, (), problems))
+    assert failed_names([boot]) == {"panic"}
 
 
 @pytest.mark.tools
