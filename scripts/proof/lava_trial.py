@@ -24,7 +24,7 @@ from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.fleet.fleet_collect import LOG, collect, log_of_job
 from schedlib.fleet.fleet_jobs import write_jobs
-from schedlib.fleet.fleet_verb import FleetCollectOptions, FleetJobsOptions
+from schedlib.fleet.fleet_options import FleetCollectOptions, FleetJobsOptions
 from schedlib.fleet.job_definition import READY, yaml_text
 from schedlib.gate.boot_order import write_plan
 from schedlib.gate.fleet_gate import compare_fleet, fleet_text

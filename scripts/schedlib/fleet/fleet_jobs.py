@@ -17,7 +17,7 @@ from schedlib import doctor
 from schedlib.cache import cache_dir, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.fleet.campaign import NO_TOOL, FleetJob, FleetJobs, campaign_id, fleet_suite, jobs_file
-from schedlib.fleet.fleet_verb import FleetJobsOptions
+from schedlib.fleet.fleet_options import FleetJobsOptions
 from schedlib.fleet.job_definition import Artefact, FleetDevice, definition, read_device, yaml_text
 from schedlib.formats import document
 from schedlib.gate.boot_order import GatePlan, blocks, version_in
