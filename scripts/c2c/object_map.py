@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Where a kernel has its objects: run by drgn, which has the kernel as `prog`, for `schedline c2c record`.
 
-Standard input is what schedlib.c2c.running_objects asks for, as JSON, with addresses as they are in vmlinux. Standard
+Standard input is what schedlib.c2c.samples_job asks for, as JSON, with addresses as they are in vmlinux. Standard
 output is the answer. What cannot be read is left out, so it has no name later: nothing is guessed.
 """
 
