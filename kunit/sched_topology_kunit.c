@@ -536,14 +536,14 @@ static void topology_is_put_back_at_the_end_of_a_test(struct kunit *test)
 	static const struct sched_test_topology t = { .name = "LLC of 2", .cpus = 2, .llc = 2 };
 	static const unsigned int apart[] = { 0, 1 };
 	unsigned int features = sysctl_sched_features;
+	bool domains = rcu_access_pointer(cpu_rq(0)->sd);
 	int key = cluster_key();
 	struct kunit *aborted;
 	u32 before;
 
 	skip_without(test, &t);
 	before = trace_of_machine();
-	KUNIT_EXPECT_NOT_NULL_MSG(test, rcu_access_pointer(cpu_rq(0)->sd),
-				  "an earlier test left CPU 0 without domains");
+	KUNIT_EXPECT_TRUE_MSG(test, domains, "an earlier test left CPU 0 without domains");
 	aborted = kunit_kzalloc(test, sizeof(*aborted), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, aborted);
 	kunit_init_test(aborted, "aborted", NULL);
