@@ -545,7 +545,7 @@ static void one_push_ipi_at_a_time(struct kunit *test)
 {
 	struct root_domain *rd;
 	struct rt_actor *urgent;
-	int before, first, second, next, cpu;
+	int before, first, second, next, cpu[2];
 
 	rt_begin(test, true);
 	rt_stay_on(test, 3, 0);
@@ -565,13 +565,15 @@ static void one_push_ipi_at_a_time(struct kunit *test)
 		next = atomic_read(&rd->rto_loop_next);
 		tell_cpu_to_push(this_rq());
 		first = atomic_read(&rd->refcount);
-		cpu = READ_ONCE(rd->rto_cpu);
+		cpu[0] = READ_ONCE(rd->rto_cpu);
 		tell_cpu_to_push(this_rq());
 		second = atomic_read(&rd->refcount);
+		cpu[1] = READ_ONCE(rd->rto_cpu);
 		next = atomic_read(&rd->rto_loop_next) - next;
 	}
 	WRITE_ONCE(urgent->hold, RT_NO_HOLD);
-	KUNIT_EXPECT_EQ_MSG(test, cpu, 0, "the first pull tells CPU 0");
+	KUNIT_EXPECT_EQ_MSG(test, cpu[0], 0, "the first pull tells CPU 0");
+	KUNIT_EXPECT_EQ_MSG(test, cpu[1], 0, "the second pull leaves the loop alone");
 	KUNIT_EXPECT_EQ_MSG(test, first, before + 1, "the loop holds a reference");
 	KUNIT_EXPECT_EQ_MSG(test, second, before + 1, "and one only");
 	KUNIT_EXPECT_EQ_MSG(test, next, 2, "each pull asks for one more round");
@@ -604,12 +606,11 @@ static int rt_visit(struct root_domain *rd, int *cpu, int most)
 static void rt_expect_visits(struct kunit *test, const int *want, int nr)
 {
 	struct root_domain *rd = cpu_rq(0)->rd;
-	int cpu[8], got;
+	int cpu[8], got = -1;
 
-	do {
-		rt_must(test, rt_wait_for(push_ipi_is_over(rd)), 0, "the IPI does not end");
-		got = rt_visit(rd, cpu, ARRAY_SIZE(cpu));
-	} while (got < 0);
+	rt_must(test, rt_wait_for(push_ipi_is_over(rd) &&
+				  (got = rt_visit(rd, cpu, ARRAY_SIZE(cpu))) >= 0), 0,
+		"the IPI does not end");
 	rt_leave_cpus(test);
 	KUNIT_ASSERT_EQ_MSG(test, got, nr, "the number of CPUs, with -1 at the end");
 	for (int i = 0; i < nr; i++)
