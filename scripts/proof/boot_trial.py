@@ -32,8 +32,10 @@ TARGET = TARGETS["qemu-x86_64"]
 CPUS = 2
 ROW = "storm-quick"
 
-DISK = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk")
-MODULES = (*DISK, "watchdog", "softdog")
+MODULES = (
+    *("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"),
+    *("watchdog", "softdog"),
+)
 """What Debian's kernels need to find the disk and to feed a watchdog, in the order of their dependencies. A kernel has
 some of them built in."""
 
@@ -240,9 +242,9 @@ def main() -> None:
     parser.add_argument("place", type=Path, metavar="DIR", help="a new directory")
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="as schedline run --pack writes it")
     about = (
-        "kernels of Debian, linux-binary-* and linux-modules-* unpacked by dpkg-deb -x into a directory for each: the "
+        "a directory with Debian's linux-binary-* and linux-modules-*, unpacked by dpkg-deb -x: of the machine's own "
+        "kernel, the base, the candidate, and perhaps the placebo"
     )
-    about += "machine's own, the base, the candidate, and perhaps the placebo"
     parser.add_argument("kernels", type=Path, nargs="+", metavar="KERNEL", help=about)
     words = parser.parse_args()
     kernels, boots = [each.absolute() for each in words.kernels], words.boots

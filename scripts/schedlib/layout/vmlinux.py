@@ -70,9 +70,10 @@ def running_kernel() -> KnownKernel:
     try:
         config = gzip.decompress(Path("/proc/config.gz").read_bytes()).decode(errors="replace")
     except (OSError, EOFError, zlib.error):
-        for path in (f"/lib/modules/{release}/config", f"/boot/config-{release}"):
+        for path in (f"/boot/config-{release}", f"/lib/modules/{release}/config"):
             with suppress(OSError):
                 config = Path(path).read_text(errors="replace")
+                break
     return KnownKernel(f"running {release}", platform.machine(), parse_config(config))
 
 
