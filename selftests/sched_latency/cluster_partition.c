@@ -38,11 +38,11 @@ static bool known_defect;
 /* For A two clusters of a package; for B two CPUs of different clusters. */
 static bool choose_cpus(void)
 {
-	int nr = sysconf(_SC_NPROCESSORS_CONF);
 	struct cpus cluster, package;
 
-	for (int cpu = 0; cpu < nr && place.wakee < 0; cpu++) {
-		if (cpus_has(&place.llc, cpu) || !real_cluster_of(cpu, &cluster))
+	for_each_cpu(cpu, &common.cpus) {
+		if (place.wakee >= 0 || cpus_has(&place.llc, cpu) ||
+		    !real_cluster_of(cpu, &cluster))
 			continue;
 		if (place.waker < 0) {
 			place.cluster = cluster;
@@ -54,8 +54,9 @@ static bool choose_cpus(void)
 			place.wakee = cpu;
 		}
 	}
-	for (int cpu = 0; cpu < nr && cpus_count(&b) < 2; cpu++) {
-		if (cpus_has(&place.llc, cpu) || !cpus_sharing(cpu, CLUSTER, &cluster))
+	for_each_cpu(cpu, &common.cpus) {
+		if (cpus_count(&b) == 2 || cpus_has(&place.llc, cpu) ||
+		    !cpus_sharing(cpu, CLUSTER, &cluster))
 			continue;
 		cpus_and(&cluster, &b);
 		if (!cpus_count(&cluster))

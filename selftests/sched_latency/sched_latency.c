@@ -505,10 +505,11 @@ __u64 bucket_start(int bucket)
 
 void histogram_add(struct histogram *histogram, __u64 ns)
 {
-	__u64 had = __atomic_load_n(&histogram->most, __ATOMIC_RELAXED);
+	unsigned long had = __atomic_load_n(&histogram->most, __ATOMIC_RELAXED);
+	unsigned long now = ns < ULONG_MAX ? ns : ULONG_MAX;
 
-	while (ns > had && !__atomic_compare_exchange_n(&histogram->most, &had, ns, true,
-							__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	while (now > had && !__atomic_compare_exchange_n(&histogram->most, &had, now, true,
+							 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 	__atomic_add_fetch(&histogram->buckets[bucket_of(ns)], 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&histogram->n, 1, __ATOMIC_RELAXED);
@@ -937,14 +938,15 @@ double median_of(double *values, int nr)
 /*
  * References: costs of the machine, measured before and after each run on its
  * first CPU. What two CPUs do for each other drifts with the cost of an IPI,
- * what one CPU does with that of a system call. If the loop of SPIN is
- * interrupted for long while nothing more urgent can run, the CPU stood still,
- * as an emulator's does, which tells nobody.
+ * what one CPU does with that of a system call. If a loop that nothing more
+ * urgent can stop is interrupted for long, the CPU stood still, as an emulator's
+ * does, which tells nobody.
  */
 
 #define REFERENCE_ROUNDS	9
-/* Longer than an interrupt of a kernel that is fit for its purpose. */
-#define GAP_NS			200000.0
+/* What is shorter makes nothing late by a limit. */
+#define STILL_NS		(TIMER_MS * 1000000)
+#define WATCHED_NS		100000000
 
 static const char * const reference_names[REFERENCES] = { "", "ipi", "syscall", "spin" };
 static const int repeats[REFERENCES] = { 0, 50, 1000, 400000 };
@@ -961,12 +963,25 @@ static void *occupy(void *argument)
 	return NULL;
 }
 
+static void watch_cpu(void)
+{
+	__u64 last = now(), end = last + WATCHED_NS, lost = 0;
+
+	for (__u64 time; last < end; last = time) {
+		time = now();
+		lost += time - last > STILL_NS ? time - last : 0;
+	}
+	/* Before and after the run. */
+	all->disturbance.hidden += percent(lost, WATCHED_NS + last - end) / 2;
+}
+
 static void *measure_references(void *argument)
 {
 	struct cpus cpus = common.cpus;
 	double *into = argument;
 	int first, second;
 	pthread_t helper;
+	bool urgent;
 
 	if (strcmp(sysfs, "/sys"))
 		cpus_allowed(&cpus);
@@ -977,7 +992,7 @@ static void *measure_references(void *argument)
 	/* On the second CPU the helper would never let it go on. */
 	must(run_on_cpu(first), "a CPU");
 	/* The helper inherits it. */
-	be_realtime(sched_get_priority_max(SCHED_FIFO));
+	urgent = be_realtime(sched_get_priority_max(SCHED_FIFO));
 	if (second >= 0)
 		start_thread(&helper, occupy, &second);
 	while (!__atomic_load_n(&helper_runs, __ATOMIC_RELAXED))
@@ -1000,6 +1015,8 @@ static void *measure_references(void *argument)
 	__atomic_store_n(&references_done, true, __ATOMIC_RELAXED);
 	if (second >= 0)
 		pthread_join(helper, NULL);
+	if (urgent)
+		watch_cpu();
 	return NULL;
 }
 
@@ -1014,19 +1031,10 @@ static void take_references(int half)
 
 static void add_references(void)
 {
-	double lost = 0, took = 0, median = 0;
-
-	for (enum reference what = IPI; what < REFERENCES; what++) {
-		median = median_of(costs[what], 2 * REFERENCE_ROUNDS);
-		add_metric(QUANTILE, NEITHER, "ns", median / repeats[what], 2 * REFERENCE_ROUNDS,
-			   "reference.%s", reference_names[what]);
-	}
-	for (int i = 0; i < 2 * REFERENCE_ROUNDS; i++) {
-		took += costs[SPIN][i];
-		lost += costs[SPIN][i] > median + GAP_NS ? costs[SPIN][i] - median : 0;
-	}
-	if (!why_no_realtime(1))
-		all->disturbance.hidden = percent(lost, took);
+	for (enum reference what = IPI; what < REFERENCES; what++)
+		add_metric(QUANTILE, NEITHER, "ns",
+			   median_of(costs[what], 2 * REFERENCE_ROUNDS) / repeats[what],
+			   2 * REFERENCE_ROUNDS, "reference.%s", reference_names[what]);
 }
 
 /* Fingerprint. */
@@ -1831,17 +1839,18 @@ static double limit_ms(const struct test *test)
 }
 
 /*
- * A real-time task that is twice as late takes twice as much of others as an
- * excuse; a quarter of the CPUs is enough for all, because one of two may be
- * gone for half of the time. An ordinary task queues behind others, and who had
+ * The percentage of the CPUs that others need as an excuse. For a tenth of the
+ * rounds it is a tenth of one CPU. A real-time task that is twice as late takes
+ * twice as much of them; a quarter is enough for all, because one of two CPUs may
+ * be gone for half of the time. An ordinary task queues behind others, and who had
  * little can be in front of it all the time.
  */
-static bool excused(const struct test *test, const struct disturbance *found, double used,
-		    double *others)
+static double excuse(const struct test *test, const struct metric *metric, double limit,
+		     bool time)
 {
-	*others = found->steal + found->irq + found->hidden + (test->realtime ? 0 : found->others) +
-		  found->realtime / cpus_count(&common.cpus);
-	return *others > fmin(test->realtime ? MOST_OTHERS * used : MOST_OTHERS, 25);
+	if (!time)
+		return (limit - metric->value) / cpus_count(&common.cpus);
+	return fmin(test->realtime ? MOST_OTHERS * metric->value / limit : MOST_OTHERS, 25);
 }
 
 /* The worst of all runs and metrics decides. */
@@ -1855,6 +1864,7 @@ static void judge_at_most(struct verdict *verdict, const struct test *test,
 	for (int i = 0; i < MOST_COMPARED && test->metrics[i]; i++)
 		for (int run = 0; run < batch->nr; run++) {
 			const struct results *of = batch->runs[run];
+			const struct disturbance *found = &of->disturbance;
 			const struct metric *metric = find_metric(of, test->metrics[i]);
 			bool time = metric && !strcmp(metric->unit, "ns");
 			double limit = time ? 1e6 * limit_ms(test) : 50, used, others;
@@ -1864,7 +1874,12 @@ static void judge_at_most(struct verdict *verdict, const struct test *test,
 				continue;
 			used = time ? metric->value / limit :
 			       metric->value ? limit / metric->value : INFINITY;
-			bad = used <= 1 ? 0 : 2 - excused(test, &of->disturbance, used, &others);
+			/* A CPU that stands still is no excuse for a task on a wrong one. */
+			others = (test->own_time ? 0 : found->steal + found->irq) +
+				 (test->own_time || !time ? 0 : found->hidden) +
+				 (test->realtime ? 0 : found->others) +
+				 found->realtime / cpus_count(&common.cpus);
+			bad = used <= 1 ? 0 : 2 - (others > excuse(test, metric, limit, time));
 			if (bad < worst || (bad == worst && used <= worst_used))
 				continue;
 			worst = bad;

@@ -5,8 +5,8 @@
  * Two CPUs of one LLC are enough: here and there. Each round has a task that
  * may run on both, and counts if it gets there:
  *
- * on_idle: it slept here, and is woken by a futex. The waker goes on running
- * here, so select_idle_sibling() has to find the other CPU.
+ * on_idle: it slept here, and is woken by a futex. The waker still runs here,
+ * and sleeps at once, so a task that select_idle_sibling() leaves here runs here.
  *
  * pushed: it is a real-time task that runs here. A more urgent one is woken,
  * which may run here alone. Nothing real-time runs there, so that nothing there
@@ -15,7 +15,7 @@
  * pulled: an urgent task runs on each of the CPUs, and it waits here. Then the
  * urgent one there ends.
  *
- * What occupies the CPU here spins until the task is there, or for 100 ms if
+ * The urgent task here spins until the other one is there, or for 100 ms if
  * nothing moves. A round in which something else moved the task does not count.
  */
 #define _GNU_SOURCE
@@ -110,6 +110,11 @@ static void *run_mover(void *unused)
 	__u64 until;
 
 	await_go(&mover, here);
+	if (move == ON_IDLE) {
+		if (sched_getcpu() == there)
+			sample(&samples, there, woken() - began);
+		return unused;
+	}
 	until = now() + NS_PER_S;
 	do
 		set(mover.on, sched_getcpu());
@@ -154,15 +159,19 @@ static void start(struct task *task, void *(*run)(void *unused), int priority)
 	await_sleep(task);
 }
 
-/* With as many runnable tasks as CPUs the one there may not be idle. */
+/*
+ * With as many runnable tasks as CPUs the one there may not be idle. sysconf()
+ * of some libraries counts those that this task may use.
+ */
 static bool some_cpu_is_idle(void)
 {
-	char text[128];
+	struct cpus online;
+	char text[8192];
 	int running;
 
-	return read_line(text, sizeof(text), "/proc/loadavg") &&
-	       sscanf(text, "%*s %*s %*s %d/", &running) == 1 &&
-	       running < sysconf(_SC_NPROCESSORS_ONLN);
+	return sysfs_line(text, sizeof(text), "cpu/online") && cpus_parse(text, &online) &&
+	       read_line(text, sizeof(text), "/proc/loadavg") &&
+	       sscanf(text, "%*s %*s %*s %d/", &running) == 1 && running < cpus_count(&online);
 }
 
 /* Whether the round counts. */
@@ -180,7 +189,6 @@ static bool play(void)
 		counts = counts && some_cpu_is_idle();
 		began = now();
 		wake(&mover);
-		await_move();
 		pthread_join(mover.thread, NULL);
 		return counts;
 	}
@@ -207,8 +215,14 @@ static void measure(void)
 	be_prompt();
 	for (move = 0; move < MOVES; move++) {
 		int counted = 0, moved = 0;
-		char after[32];
+		char after[32], text[16];
 
+		if (move == ON_IDLE &&
+		    read_line(text, sizeof(text), "/proc/sys/kernel/sched_energy_aware") &&
+		    text[0] == '1') {
+			add_absent(names[move], "energy-aware scheduling may prefer a busy CPU");
+			continue;
+		}
 		if (no_realtime && move != ON_IDLE) {
 			add_absent(names[move], "%s", no_realtime);
 			continue;
