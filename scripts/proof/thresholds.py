@@ -29,7 +29,7 @@ from schedlib.cache import cache_dir
 from schedlib.errors import SchedlineError
 from schedlib.formats.run_file import read_run
 from schedlib.process import dying_with_us
-from schedlib.progress import step
+from schedlib.progress import say, step
 from schedlib.runs.programs import compiled
 
 TOOLS: Mapping[str, str] = {
@@ -314,6 +314,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="schedline-") as name:
         for more in measure(programs, Path(name), cases(UNCHANGED, CHANGED)):
             rows += more
+            say(text(more))
     print(f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, {platform.release()}")
     print(text(rows))
     return 0 if all(row.met for row in rows) else 1

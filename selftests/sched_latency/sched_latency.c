@@ -938,15 +938,10 @@ double median_of(double *values, int nr)
 /*
  * References: costs of the machine, measured before and after each run on its
  * first CPU. What two CPUs do for each other drifts with the cost of an IPI,
- * what one CPU does with that of a system call. If a loop that nothing more
- * urgent can stop is interrupted for long, the CPU stood still, as an emulator's
- * does, which tells nobody.
+ * what one CPU does with that of a system call.
  */
 
 #define REFERENCE_ROUNDS	9
-/* What is shorter makes nothing late by a limit. */
-#define STILL_NS		(TIMER_MS * 1000000)
-#define WATCHED_NS		100000000
 
 static const char * const reference_names[REFERENCES] = { "", "ipi", "syscall", "spin" };
 static const int repeats[REFERENCES] = { 0, 50, 1000, 400000 };
@@ -963,25 +958,12 @@ static void *occupy(void *argument)
 	return NULL;
 }
 
-static void watch_cpu(void)
-{
-	__u64 last = now(), end = last + WATCHED_NS, lost = 0;
-
-	for (__u64 time; last < end; last = time) {
-		time = now();
-		lost += time - last > STILL_NS ? time - last : 0;
-	}
-	/* Before and after the run. */
-	all->disturbance.hidden += percent(lost, WATCHED_NS + last - end) / 2;
-}
-
 static void *measure_references(void *argument)
 {
 	struct cpus cpus = common.cpus;
 	double *into = argument;
 	int first, second;
 	pthread_t helper;
-	bool urgent;
 
 	if (strcmp(sysfs, "/sys"))
 		cpus_allowed(&cpus);
@@ -992,7 +974,7 @@ static void *measure_references(void *argument)
 	/* On the second CPU the helper would never let it go on. */
 	must(run_on_cpu(first), "a CPU");
 	/* The helper inherits it. */
-	urgent = be_realtime(sched_get_priority_max(SCHED_FIFO));
+	be_realtime(sched_get_priority_max(SCHED_FIFO));
 	if (second >= 0)
 		start_thread(&helper, occupy, &second);
 	while (!__atomic_load_n(&helper_runs, __ATOMIC_RELAXED))
@@ -1015,8 +997,6 @@ static void *measure_references(void *argument)
 	__atomic_store_n(&references_done, true, __ATOMIC_RELAXED);
 	if (second >= 0)
 		pthread_join(helper, NULL);
-	if (urgent)
-		watch_cpu();
 	return NULL;
 }
 
@@ -1523,7 +1503,7 @@ static void choose_allowed(void)
  *	rt_wakeup timer.max=80us		a limit of the user
  *	rt_wakeup for MACHINE, OPTIONS		the baseline is valid for these
  *	rt_wakeup sessions BOOT.MINUTE BOOT.MINUTE
- *	rt_wakeup timer.p50 20900 21500		the median of each session
+ *	rt_wakeup timer.p50 20900-21600 21500	the medians of each session
  *
  * It is that of --limits or $SCHED_LATENCY_LIMITS, or else
  * ~/.config/sched_latency/MACHINE.
@@ -1534,10 +1514,14 @@ static void choose_allowed(void)
 /* What is recorded earlier than this replaces the session before: machines drift. */
 #define SESSION_MINUTES	10
 
+/* The lowest and the highest median of a session; NAN if it has none. */
+struct range {
+	double low, high;
+};
+
 struct recorded {
 	char name[64];
-	/* NAN where a session has none. */
-	double of[MOST_SESSIONS];
+	struct range of[MOST_SESSIONS];
 };
 
 static struct {
@@ -1588,7 +1572,7 @@ static struct recorded *add_recorded(const char *name)
 	base.nr_recorded++;
 	snprintf(recorded->name, sizeof(recorded->name), "%s", name);
 	for (int i = 0; i < MOST_SESSIONS; i++)
-		recorded->of[i] = NAN;
+		recorded->of[i] = (struct range){ NAN, NAN };
 	return recorded;
 }
 
@@ -1620,7 +1604,8 @@ static bool parse_line(char *text)
 		word = strtok(NULL, " ");
 		if (!word)
 			return false;
-		recorded->of[i] = strtod(word, &rest);
+		recorded->of[i].low = strtod(word, &rest);
+		recorded->of[i].high = *rest == '-' ? strtod(rest + 1, &rest) : recorded->of[i].low;
 		if (*rest)
 			return false;
 	}
@@ -1679,13 +1664,13 @@ static const char *valid_now(const struct workload *workload)
 /*
  * Judging. A test is a row, and enum rule says what each kind asks for.
  *
- * The rule for a baseline: --record measures 20 runs, and adds the median of
- * each metric as one session. Later, a batch of 5 runs is measured. A metric
- * fails if its median is above (1 + tolerance) times the highest session, and
- * is so in a second batch too. One session alone says nothing of the drift, so
- * the tolerance is twice as large then. It is no pass if sessions differ so
- * much that twice the tolerance could be missed after the lowest one. Rates
- * are inverted, and for shares the tolerance is added, in points.
+ * The rule for a baseline: --record measures 20 runs, and adds the lowest and
+ * the highest median of 5 of them as one session. Later, 5 runs are measured. A
+ * metric fails if its median is above (1 + tolerance) times the highest one, and
+ * is so in 5 runs more. One session alone says nothing of the drift, so the
+ * tolerance is twice as large then. It is no pass if the medians differ so much
+ * that twice the tolerance could be missed after the lowest one. Rates are
+ * inverted, and for shares the tolerance is added, in points.
  *
  * Runs that something else disturbed do not count for a baseline. If most are
  * disturbed there is no verdict. What is beyond a limit of AT_MOST is a skip if
@@ -1838,6 +1823,26 @@ static double limit_ms(const struct test *test)
 	return grain.tv_nsec > 1 ? 2 * ms : fmax(ms / 2, TIMER_MS);
 }
 
+static bool is_time(const struct metric *metric)
+{
+	return !strcmp(metric->unit, "ns");
+}
+
+static double limit_of(const struct test *test, const struct metric *metric)
+{
+	return is_time(metric) ? 1e6 * limit_ms(test) : 50;
+}
+
+/* Above 1 it is beyond the limit. */
+static double used_of(const struct test *test, const struct metric *metric)
+{
+	double limit = limit_of(test, metric);
+
+	if (is_time(metric))
+		return metric->value / limit;
+	return metric->value ? limit / metric->value : INFINITY;
+}
+
 /*
  * The percentage of the CPUs that others need as an excuse. For a tenth of the
  * rounds it is a tenth of one CPU. A real-time task that is twice as late takes
@@ -1845,12 +1850,46 @@ static double limit_ms(const struct test *test)
  * be gone for half of the time. An ordinary task queues behind others, and who had
  * little can be in front of it all the time.
  */
-static double excuse(const struct test *test, const struct metric *metric, double limit,
-		     bool time)
+static double excuse(const struct test *test, const struct metric *metric)
 {
-	if (!time)
-		return (limit - metric->value) / cpus_count(&common.cpus);
-	return fmin(test->realtime ? MOST_OTHERS * metric->value / limit : MOST_OTHERS, 25);
+	if (!is_time(metric))
+		return (limit_of(test, metric) - metric->value) / cpus_count(&common.cpus);
+	return fmin(test->realtime ? MOST_OTHERS * used_of(test, metric) : MOST_OTHERS, 25);
+}
+
+/* What is shorter makes nothing late by a limit. */
+#define STILL_NS	(TIMER_MS * 1000000)
+#define WATCHED_NS	(NS_PER_S / 5)
+
+/*
+ * If a loop that nothing more urgent can stop is interrupted for long, the CPU
+ * stood still, as an emulator's does, which tells nobody.
+ */
+static void watch_cpu(void)
+{
+	__u64 last, end, lost = 0;
+
+	if (!run_on_cpu(cpus_next(&common.cpus, -1)) ||
+	    !be_realtime(sched_get_priority_max(SCHED_FIFO)))
+		return;
+	last = now();
+	end = last + WATCHED_NS;
+	for (__u64 time; last < end; last = time) {
+		time = now();
+		lost += time - last > STILL_NS ? time - last : 0;
+	}
+	all->disturbance.hidden = percent(lost, WATCHED_NS + last - end);
+}
+
+static bool beyond_limit(const struct test *test)
+{
+	for (int i = 0; test->rule == AT_MOST && i < MOST_COMPARED && test->metrics[i]; i++) {
+		const struct metric *metric = find_metric(all, test->metrics[i]);
+
+		if (metric && used_of(test, metric) > 1)
+			return true;
+	}
+	return false;
 }
 
 /* The worst of all runs and metrics decides. */
@@ -1866,28 +1905,26 @@ static void judge_at_most(struct verdict *verdict, const struct test *test,
 			const struct results *of = batch->runs[run];
 			const struct disturbance *found = &of->disturbance;
 			const struct metric *metric = find_metric(of, test->metrics[i]);
-			bool time = metric && !strcmp(metric->unit, "ns");
-			double limit = time ? 1e6 * limit_ms(test) : 50, used, others;
+			double used, others;
 			int bad;
 
 			if (!metric)
 				continue;
-			used = time ? metric->value / limit :
-			       metric->value ? limit / metric->value : INFINITY;
+			used = used_of(test, metric);
 			/* A CPU that stands still is no excuse for a task on a wrong one. */
 			others = (test->own_time ? 0 : found->steal + found->irq) +
-				 (test->own_time || !time ? 0 : found->hidden) +
+				 (test->own_time || !is_time(metric) ? 0 : found->hidden) +
 				 (test->realtime ? 0 : found->others) +
 				 found->realtime / cpus_count(&common.cpus);
-			bad = used <= 1 ? 0 : 2 - (others > excuse(test, metric, limit, time));
+			bad = used <= 1 ? 0 : 2 - (others > excuse(test, metric));
 			if (bad < worst || (bad == worst && used <= worst_used))
 				continue;
 			worst = bad;
 			worst_used = used;
 			verdict->text[0] = '\0';
 			say(verdict, "%s %s, at %s %s on any machine", metric->name,
-			    figure(metric->unit, metric->value), time ? "most" : "least",
-			    figure(metric->unit, limit));
+			    figure(metric->unit, metric->value), is_time(metric) ? "most" : "least",
+			    figure(metric->unit, limit_of(test, metric)));
 			if (bad == 1)
 				say(verdict, "others had %.0f %% of the CPUs", others);
 		}
@@ -1944,12 +1981,12 @@ static struct limits limits_of(const struct recorded *recorded, enum tolerance t
 	double more = tolerances[tolerance];
 
 	for (int i = 0; recorded && i < base.nr_sessions; i++) {
-		double value = inverted ? 1 / recorded->of[i] : recorded->of[i];
+		double low = recorded->of[i].low, high = recorded->of[i].high;
 
-		if (isnan(value))
+		if (isnan(low))
 			continue;
-		found.lowest = fmin(found.lowest, value);
-		found.highest = fmax(found.highest, value);
+		found.lowest = fmin(found.lowest, inverted ? 1 / high : low);
+		found.highest = fmax(found.highest, inverted ? 1 / low : high);
 		found.nr++;
 	}
 	more *= found.nr == 1 ? 2 : 1;
@@ -2164,7 +2201,8 @@ static int session_now(char *name, size_t size)
 	/* Forget the oldest one. */
 	memmove(base.sessions, base.sessions + 1, (nr - 1) * sizeof(base.sessions[0]));
 	for (int i = 0; i < base.nr_recorded; i++)
-		memmove(base.recorded[i].of, base.recorded[i].of + 1, (nr - 1) * sizeof(double));
+		memmove(base.recorded[i].of, base.recorded[i].of + 1,
+			(nr - 1) * sizeof(struct range));
 	return nr - 1;
 }
 
@@ -2172,8 +2210,19 @@ static void record_metric(const struct batch *batch, int session, const char *na
 			  enum reference reference)
 {
 	struct recorded *recorded = find_recorded(name) ?: add_recorded(name);
+	struct range *of = &recorded->of[session];
 
-	recorded->of[session] = median_over(batch, name, reference);
+	of->low = median_over(batch, name, reference);
+	of->high = of->low;
+	for (int first = 0; first + JUDGED_RUNS <= batch->nr; first += JUDGED_RUNS) {
+		struct batch part = { .nr = JUDGED_RUNS };
+		double median;
+
+		memcpy(part.runs, batch->runs + first, JUDGED_RUNS * sizeof(*part.runs));
+		median = median_over(&part, name, reference);
+		of->low = fmin(of->low, median);
+		of->high = fmax(of->high, median);
+	}
 }
 
 static void add_session(const struct workload *workload, const struct batch *batch)
@@ -2208,8 +2257,13 @@ static void add_session(const struct workload *workload, const struct batch *bat
 		fprintf(file, " %s", base.sessions[i]);
 	for (int i = 0; i < base.nr_recorded; i++) {
 		fprintf(file, "\n%s %s", workload->name, base.recorded[i].name);
-		for (int j = 0; j < base.nr_sessions; j++)
-			fprintf(file, " %.6g", base.recorded[i].of[j]);
+		for (int j = 0; j < base.nr_sessions; j++) {
+			const struct range *of = &base.recorded[i].of[j];
+
+			fprintf(file, " %.6g", of->low);
+			if (of->high > of->low)
+				fprintf(file, "-%.6g", of->high);
+		}
 	}
 	fprintf(file, "\n");
 	fclose(file);
@@ -2237,6 +2291,11 @@ static void run_child(const struct workload *workload)
 	compare_moments(&before, &all->disturbance);
 	take_references(1);
 	add_references();
+	for (int i = 0; i < workload->nr_tests; i++)
+		if (beyond_limit(&workload->tests[i])) {
+			watch_cpu();
+			break;
+		}
 	if (common.threshold_us)
 		add_metric(EXACT, LOWER, "wake-ups", beyond_threshold(), 1, "beyond_threshold");
 	else

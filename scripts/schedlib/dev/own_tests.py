@@ -47,7 +47,7 @@ def test(wanted: OwnTestsOptions) -> Verdict:
             *_style(python),
             ("shellcheck", ["shellcheck", *map(str, _shell_scripts())]),
             quick_tests(python, wanted),
-            ("pytest", [python, "-m", "pytest", *_BY_FILE, "-m", others, "-q", *_chosen(wanted)]),
+            ("pytest", [python, "-m", "pytest", *_BY_FILE, "-m", others, "-q", "--durations=20", *_chosen(wanted)]),
         ]
     )
 

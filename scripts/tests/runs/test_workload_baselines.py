@@ -115,6 +115,15 @@ def test_sessions_that_differ_too_much_are_no_pass(machine: Machine) -> None:
     assert machine.line("median", [122] * RUNS).startswith("not ok ")
 
 
+def test_what_differs_within_a_session_counts(machine: Machine) -> None:
+    machine.run([100] * 15 + [130] * 5, "--record")
+    assert "\nharness value 100-130\n" in machine.path.read_text()
+    line = machine.line("median", [140] * RUNS)
+    assert "# SKIP value 140 ns; at most 156 ns, of 1 sessions; sessions differ too much: only +56 % would fail" in line
+    machine.run([100] * 15 + [130] * 5, "--record", HIGHER="1")
+    assert "at least 83.33 ns" in machine.line("median", [90] * RUNS, HIGHER="1")
+
+
 def test_a_cpu_is_named(machine: Machine) -> None:
     machine.record(100, 100)
     assert "# value 150 ns on CPU 17; at most 110 ns" in machine.line("median", [150] * RUNS, CPU="17")
