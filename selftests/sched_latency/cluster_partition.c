@@ -38,9 +38,10 @@ static bool known_defect;
 /* For A two clusters of a package; for B two CPUs of different clusters. */
 static bool choose_cpus(void)
 {
-	struct cpus cluster, package;
+	struct cpus all, cluster, package;
 
-	for_each_cpu(cpu, &common.cpus) {
+	cpus_allowed(&all);
+	for_each_cpu(cpu, &all) {
 		if (place.wakee >= 0 || cpus_has(&place.llc, cpu) ||
 		    !real_cluster_of(cpu, &cluster))
 			continue;
@@ -54,7 +55,7 @@ static bool choose_cpus(void)
 			place.wakee = cpu;
 		}
 	}
-	for_each_cpu(cpu, &common.cpus) {
+	for_each_cpu(cpu, &all) {
 		if (cpus_count(&b) == 2 || cpus_has(&place.llc, cpu) ||
 		    !cpus_sharing(cpu, CLUSTER, &cluster))
 			continue;

@@ -1846,15 +1846,18 @@ static double used_of(const struct test *test, const struct metric *metric)
 /*
  * The percentage of the CPUs that others need as an excuse. For a tenth of the
  * rounds it is a tenth of one CPU. A real-time task that is twice as late takes
- * twice as much of them; a quarter is enough for all, because one of two CPUs may
- * be gone for half of the time. An ordinary task queues behind others, and who had
- * little can be in front of it all the time.
+ * twice as much of them, and so does time that a task was seen to run; a quarter
+ * is enough for all, because one of two CPUs may be gone for half of the time. An
+ * ordinary task queues behind others, and who had little can be in front of it
+ * all the time.
  */
 static double excuse(const struct test *test, const struct metric *metric)
 {
 	if (!is_time(metric))
 		return (limit_of(test, metric) - metric->value) / cpus_count(&common.cpus);
-	return fmin(test->realtime ? MOST_OTHERS * used_of(test, metric) : MOST_OTHERS, 25);
+	if (!test->realtime && !test->own_time)
+		return MOST_OTHERS;
+	return fmin(MOST_OTHERS * used_of(test, metric), 25);
 }
 
 /* What is shorter makes nothing late by a limit. */
@@ -1863,22 +1866,40 @@ static double excuse(const struct test *test, const struct metric *metric)
 
 /*
  * If a loop that nothing more urgent can stop is interrupted for long, the CPU
- * stood still, as an emulator's does, which tells nobody.
+ * stood still, as an emulator's does, which tells nobody. All CPUs have to be
+ * busy, because they may share those of a host.
  */
-static void watch_cpu(void)
-{
-	__u64 last, end, lost = 0;
+struct watched {
+	struct cpus cpu;
+	double lost;
+};
 
-	if (!run_on_cpu(cpus_next(&common.cpus, -1)) ||
-	    !be_realtime(sched_get_priority_max(SCHED_FIFO)))
-		return;
-	last = now();
-	end = last + WATCHED_NS;
+static void *watch_cpu(void *argument)
+{
+	struct watched *own = argument;
+	__u64 last = be_ready(&own->cpu, sched_get_priority_max(SCHED_FIFO));
+	__u64 end = last + WATCHED_NS, lost = 0;
+
 	for (__u64 time; last < end; last = time) {
 		time = now();
 		lost += time - last > STILL_NS ? time - last : 0;
 	}
-	all->disturbance.hidden = percent(lost, WATCHED_NS + last - end);
+	own->lost = percent(lost, WATCHED_NS + last - end);
+	return NULL;
+}
+
+static void watch_cpus(void)
+{
+	int nr = cpus_count(&common.cpus), i = 0;
+	struct watched *watched = calloc(nr, sizeof(*watched));
+
+	if (!watched || why_no_realtime(1))
+		return;
+	for_each_cpu(cpu, &common.cpus)
+		cpus_add(&watched[i++].cpu, cpu);
+	run_threads(nr, watch_cpu, watched, sizeof(*watched));
+	for (i = 0; i < nr; i++)
+		all->disturbance.hidden += watched[i].lost / nr;
 }
 
 static bool beyond_limit(const struct test *test)
@@ -1912,8 +1933,8 @@ static void judge_at_most(struct verdict *verdict, const struct test *test,
 				continue;
 			used = used_of(test, metric);
 			/* A CPU that stands still is no excuse for a task on a wrong one. */
-			others = (test->own_time ? 0 : found->steal + found->irq) +
-				 (test->own_time || !is_time(metric) ? 0 : found->hidden) +
+			others = found->steal + found->irq +
+				 (is_time(metric) ? found->hidden : 0) +
 				 (test->realtime ? 0 : found->others) +
 				 found->realtime / cpus_count(&common.cpus);
 			bad = used <= 1 ? 0 : 2 - (others > excuse(test, metric));
@@ -2293,7 +2314,7 @@ static void run_child(const struct workload *workload)
 	add_references();
 	for (int i = 0; i < workload->nr_tests; i++)
 		if (beyond_limit(&workload->tests[i])) {
-			watch_cpu();
+			watch_cpus();
 			break;
 		}
 	if (common.threshold_us)

@@ -229,7 +229,7 @@ struct test {
 	double most_ms;
 	/* Tasks that are not real-time are no excuse. */
 	bool realtime;
-	/* Only time that was seen to run: what takes a CPU away is no excuse. */
+	/* Only time in which a task was seen to run. */
 	bool own_time;
 	enum tolerance tolerance;
 	/* The baseline is kept in units of this cost. */

@@ -18,7 +18,7 @@ int main(int argc, char **argv)
 	for (int i = 0; scanf("%llu", &ns) == 1; i++)
 		histogram_add(i % 2 ? &own : &merged, ns);
 	histogram_merge(&merged, &own);
-	printf("%llu %llu", merged.n, merged.most);
+	printf("%lu %lu", merged.n, merged.most);
 	for (int percent = 0; percent <= 100; percent++)
 		printf(" %.6f", histogram_quantile(&merged, percent / 100.0));
 	for (int bucket = 1; bucket < BUCKETS; bucket++)
