@@ -943,8 +943,8 @@ double median_of(double *values, int nr)
 
 #define REFERENCE_ROUNDS	9
 
-static const char * const reference_names[REFERENCES] = { "", "ipi", "syscall", "spin" };
-static const int repeats[REFERENCES] = { 0, 50, 1000, 400000 };
+static const char * const reference_names[REFERENCES] = { "", "ipi", "syscall" };
+static const int repeats[REFERENCES] = { 0, 50, 1000 };
 /* Of all rounds, those after the run too. */
 static double costs[REFERENCES][2 * REFERENCE_ROUNDS];
 static bool references_done, helper_runs;
@@ -989,8 +989,6 @@ static void *measure_references(void *argument)
 				syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 			else if (what == SYSCALL)
 				syscall(SYS_getppid);
-			/* Else the compiler could leave out the loop. */
-			__asm__ volatile("" : : : "memory");
 		}
 		into[what * 2 * REFERENCE_ROUNDS + i / REFERENCES] = now() - start;
 	}

@@ -210,7 +210,7 @@ enum rule {
 /* How much worse than the worst recorded session a metric may be. */
 enum tolerance { MEDIAN, TAIL, POINTS };
 
-enum reference { NO_REFERENCE, IPI, SYSCALL, SPIN, REFERENCES };
+enum reference { NO_REFERENCE, IPI, SYSCALL, REFERENCES };
 
 /* A timer is late by microseconds, and a broken one by a jiffy. */
 #define TIMER_MS	1
