@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -45,7 +46,19 @@ _UNREADABLE = (
     csv.Error,
 )
 
+_HEAD = 4096
+"""Characters in which a tool shows who it is."""
+
 _KNOWN = ", ".join(each.name for each in FOREIGN_FORMATS)
+
+_TO_CSV: Mapping[str, str] = {
+    "sysbench": r"\bsysbench [\d.]+",
+    "fio": r'"fio version"\s*:',
+    "hyperfine": r'"exit_codes"\s*:',
+    "Google Benchmark": r'"library_build_type"\s*:',
+    "ktstr": r'"ext_metrics"\s*:',
+}
+"""Tools of which configs/to-csv.sh makes CSV files, and what shows that one of them wrote a file."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +127,7 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
         raise SchedlineError(
             f"{directory} holds no file of a known format with a result; it has {len(skipped)} others. "
             f"Known are: {_KNOWN}",
-            "see docs/gate.md#runs-that-you-already-have; name the columns of CSV files with --columns. "
-            "configs/to-csv.sh makes one of what fio, hyperfine, Google Benchmark, sysbench and ktstr print",
+            "see docs/gate.md#runs-that-you-already-have; name the columns of CSV files with --columns",
         )
     runs = _runs(found, reading.unit, failed)
     if failed:
@@ -132,8 +144,10 @@ def foreign_formats(directory: Path) -> tuple[str, ...]:
     """The names of the formats of other tools in a directory, judged by its first thousand files.
 
     Empty if it has a run of schedline: the logs beside such runs hold the outputs of tools.
+
+    Raises SchedlineError: it has nothing but outputs of a tool that is known, and not read.
     """
-    found = set()
+    found, not_read = set[str](), None
     for _, path in islice(_paths(directory), 1000):
         with suppress(OSError, UnicodeDecodeError):
             file = ResultFile(read_regular(path, LARGEST).decode(), name=path.name)
@@ -141,7 +155,22 @@ def foreign_formats(directory: Path) -> tuple[str, ...]:
                 return ()
             if kind := _format_of(file):
                 found.add(kind.name)
+            elif tool := _tool_for_csv(file):
+                not_read = _not_read(path, tool)
+    if not_read and not found:
+        raise not_read
     return tuple(sorted(found))
+
+
+def _tool_for_csv(file: ResultFile) -> str | None:
+    return next((tool for tool, sign in _TO_CSV.items() if re.search(sign, file.text[:_HEAD])), None)
+
+
+def _not_read(path: Path, tool: str) -> SchedlineError:
+    return SchedlineError(
+        f"{path} is an output of {tool}, which is not read",
+        "make a CSV file of each with configs/to-csv.sh, then add --columns metric,value,unit,direction",
+    )
 
 
 def _format_of(file: ResultFile) -> ForeignFormat | None:
@@ -185,6 +214,8 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
     kind = _format_of(file)
     if kind and file.json is None and not file.text.endswith("\n"):
         return _Unread("failed", f"it looks like {kind.name}, but its last line has no end (cut off?)")
+    if kind is None and (tool := _tool_for_csv(file)):
+        raise _not_read(path, tool)
     if kind is None:
         cut = file.json is None and file.text.lstrip().startswith(("{", "["))
         return _Unread("failed", "it is no whole JSON document") if cut else unknown

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -500,6 +501,27 @@ def test_schbench_without_requests(tmp_path: Path) -> None:
     assert {each.name: each.reason for each in run.absent}["requests_per_s"] == "schbench -p has no requests"
     with pytest.raises(SchedlineError, match=r"no number of request samples|no average rps"):
         values_in(tmp_path, SCHBENCH)
+
+
+@pytest.mark.parametrize("unit", [[], ["--unit", "run"]])
+@pytest.mark.parametrize(
+    ("tool", "file"),
+    [
+        ("fio", "fio.json"),
+        ("hyperfine", "hyperfine.json"),
+        ("Google Benchmark", "google-benchmark.json"),
+        ("ktstr", "ktstr.json"),
+        ("sysbench", "sysbench-1.1.0-cpu.txt"),
+    ],
+)
+def test_a_tool_without_a_parser_is_named(tool: str, file: str, unit: list[str], tmp_path: Path) -> None:
+    for side in ("base", "candidate"):
+        (tmp_path / side).mkdir()
+        shutil.copy(RECORDED.parent / "recorded_csv" / file, tmp_path / side)
+    with pytest.raises(SchedlineError) as error:
+        main(["gate", str(tmp_path / "base"), str(tmp_path / "candidate"), *unit])
+    assert f"base/{file} is an output of {tool}, which is not read" in error.value.observed
+    assert "configs/to-csv.sh" in error.value.next_step
 
 
 @pytest.mark.tools
