@@ -97,7 +97,7 @@ def judge_logs(options: JudgeOptions) -> Verdict:
             write_atomic(options.junit, junit_document(junit_suites(boots)))
     except OSError as error:
         raise SchedlineError(
-            f"the results cannot be written: {error}", "name a file in a writable directory"
+            f"the results cannot be written: {error.strerror or error}", "name a file in a writable directory"
         ) from error
     for boot in boots:
         for line in _shown(boot, many=len(boots) > 1):
