@@ -191,7 +191,7 @@ class Sign(NamedTuple):
 # `WARNING: ` only those of __warn() (7.x, then 6.x) and lockdep count; other text is a remark (mitigations, firmware).
 _HEADLINES = (
     r"(?P<panic>Kernel panic - not syncing|Rebooting in \d+ seconds\.\.)",
-    r"(?:kernel )?BUG(?:: | at | [\w:-]+ \(.*\): )",
+    r"(?:[Kk]ernel )?BUG(?:: | at | [\w:-]+ \(.*\): )",
     r"\[ (?:BUG|INFO): ",
     r"WARNING: (?:\S+:\d+ )?at ",
     r"WARNING: CPU: \d+ PID: \d+ at ",
@@ -208,16 +208,17 @@ _HEADLINES = (
     r"(?:\[Hardware Error\]: )?(?:CPU[ #]?\d+: )?Machine [Cc]heck",
     # What the kernel prints of itself at level crit or worse, or on its way out of a mistake: see kernel-messages.toml.
     r"Fixing recursive fault|note: \S.* exited with (?:preempt_count|irqs disabled)|huh, entered .* exited with",
-    r"initcall \S+ returned with |irq \d+: nobody cared|Disabling IRQ #\d|No irq handler for|Uhhuh\. NMI|Dazed",
-    r"Thread overran stack|Insufficient stack space|refcount_t: |panicked at |ODEBUG: |CFI failure at|CFI: mismatch",
+    r"initcall \S+ returned with |irq \d+: nobody cared|Disabling IRQ #\d|(?:\d+\.\d+ )?No irq handler for",
+    r"Uhhuh\. NMI|Dazed|Thread overran stack|Insufficient stack space|refcount_t: |panicked at |ODEBUG: |CFI failure at|CFI: mismatch",
     r"Kernel memory \S+ attempt detected|kernel tried to execute|unable to execute userspace code|Bad pagetable",
     r".*: Corrupted page table at|Unhandled .{1,40} exception on CPU|SError Interrupt on|Unable to stop the cpu",
     r"CPU \d+ Unable to handle kernel|MSR access error: ",
-    r"CPU[ #]*\d+:? (?:Possible|failed to |is stuck in kernel|died during |will not boot|Unknown IPI|may not)",
-    r"Fatal kernel bug|(?:Re-sending )?CSD lock|.*non-responsive CSD lock|NMI: (?:PCI|IOCK) ",
+    r"CPU[ #]*\d+:? (?:Possible|failed to |is stuck in kernel|died during |cpu didn't die|will not boot)",
+    r"CPU[ #]*\d+:? (?:Unknown IPI|may not)|Fatal kernel bug|(?:Re-sending )?CSD lock|.*non-responsive CSD lock|NMI: (?:PCI|IOCK) ",
     r"CPUs not responding|recursive probe hit|sched_clock on CPU \d+ went backward",
     r"Failed to broadcast timer tick|Page cache invalidation failure|tree is corrupted|kobject .* seriously wrong",
     r"capable\(\) called with invalid cap|Detected conflict for capability|leaking kmmio|(?:Read|Write)-error on swap",
+    r"detected buffer overflow in |Unsupported exception in #VC|Unknown result in \S+\(\):",
     r"unrecognized swap entry|Decompression error from|Adding module .* to sysfs failed|initrd overwritten",
     r".{0,200}\[#\d{1,4}\]:?(?: [A-Z_]{2,20}(?:=\S{1,20})?)* *$",
 )
@@ -255,9 +256,9 @@ _WORDS = re.compile(
     r"segment: |int3|Unable|Bad mode|bad: |corruption|LOCKUP|LOCKS|leaks|starved|TASK|Code: |Hardware|Rebooting|"
     r"segfault|unhandled|bad frame|bus error|illegal inst|undefined inst|process fault|exited with|turned with|nobody|"
     r"abling IRQ|irq handler|Uhhuh|Dazed|overran|stack space|refcount_t|panicked|ODEBUG|CFI|attempt det|tried to ex|"
-    r"to execute|pagetable|ge table|exception on|SError|stop the c|achine [Cc]heck|access err|CPU[ #]?\d+:? [fidwUmP]|"
+    r"to execute|pagetable|ge table|exception on|SError|stop the c|achine [Cc]heck|access err|CPU[ #]?\d+:? [cfidwUmP]|"
     r"kernel bug|CSD|backward|probe hit|broadcast|invalidation|corrupted|seriously|invalid cap|conflict for|kmmio|swap|"
-    r"Decompression|sysfs failed|overwritten|"
+    r"Decompression|sysfs failed|overwritten|overflow in |exception in #VC|Unknown result|"
     r"invoked oom|Out of mem|LAVA_SIG|exit|EXIT_CODE|terminating|Finished|##|NMI: |not respond|\[#\d|dumped bec|"
     r"run_tests\] Error|dropped \*|overrun|Missed|lost |ob failed|exceeded|uild |"
     r"cancel|not run|took longer|RESULT_|Error: "

@@ -50,6 +50,11 @@ def test_messages_of_the_sources_are_known(series: Tree) -> None:
     assert [each for each in found if not known(each[1])] == []
 
 
+@pytest.mark.parametrize("text", KNOWN["older"])
+def test_messages_of_older_sources_are_known(text: str) -> None:
+    assert sign(LogLine(1, 0, None, text)) is not None
+
+
 def test_each_remark_is_still_printed(series: Tree) -> None:
     texts = [text for _, text in messages(series.src)]
     gone = [pattern for pattern, each in REMARKS.items() if not any(each.fullmatch(text) for text in texts)]
