@@ -199,6 +199,7 @@ _HEADLINES = (
     r"WARNING: (?:held lock freed|lock held when|.*(?:lock order detected|still has locks held))",
     r"INFO: (?:possible |inconsistent lock|suspicious RCU|trying to register non-static key)",
     r"INFO: (?:task \S.* blocked|.*detected (?:\w+ )?stall)",
+    r"(?:.{0,20}: )?soft lockup - CPU#\d+ stuck for|unregister_netdevice: waiting for|EXT4-fs error \(device ",
     r"Watchdog detected hard LOCKUP|.*kthread starved for",
     r"(?:UBSAN|KASAN|KCSAN|KMSAN|KFENCE): ",
     r"general protection fault|double fault|divide error|invalid opcode|stack segment: |int3: |PANIC: ",
@@ -243,7 +244,7 @@ _INSIDE = re.compile(
 _TRAIL = re.compile(
     r"-{4,}\[ cut here \]|-+\[ end (?P<panic>Kernel panic|trace)|Call [Tt]race:|stack backtrace:|Modules linked in:|"
     r"RIP: 00|CPU: \d+ (?:UID: \d+ )?PID: \d+ Comm: |Hardware name: |Code: [0-9a-f]{2} |<TASK>$|"
-    r"(?:Internal error: )?Oops(?:: | - )|page dumped because: "
+    r"(?:Internal error: )?Oops(?:: | - )|page dumped because: |\"echo 0 > /proc/sys/kernel/hung_task_timeout_secs\""
 )
 # Headlines that are recognised anywhere in a line: on a console without time stamps a message may follow a program's
 # output on the same line.
@@ -261,6 +262,7 @@ _WORDS = re.compile(
     r"to execute|pagetable|ge table|exception on|SError|stop the c|achine [Cc]heck|access err|CPU[ #]?\d+:? [cfidwUmP]|"
     r"kernel bug|CSD|backward|probe hit|broadcast|invalidation|corrupted|seriously|invalid cap|conflict for|kmmio|swap|"
     r"Decompression|sysfs failed|overwritten|overflow in |exception in #VC|Unknown result|"
+    r"soft lockup|unregister_netdevice|fs error|hung_task_timeout|"
     r"invoked oom|Out of mem|LAVA_SIG|exit|EXIT_CODE|terminating|Finished|##|NMI: |not respond|\[#\d|dumped bec|"
     r"run_tests\] Error|dropped \*|overrun|Missed|lost |ob failed|exceeded|uild |"
     r"cancel|not run|took longer|RESULT_|Error: "

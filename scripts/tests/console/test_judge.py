@@ -219,6 +219,11 @@ def test_report_is_seen(text: str) -> None:
         assert judge(good + (prefix + text + "\n").encode()).verdict is Verdict.FAIL, prefix
 
 
+def test_the_end_of_a_report_whose_head_is_lost_fails() -> None:
+    end = b'"echo 0 > /proc/sys/kernel/hung_task_timeout_secs" disables this message.\n'
+    assert judge(content(named("pass")) + end).verdict is Verdict.FAIL
+
+
 @pytest.mark.parametrize("text", HARMLESS)
 def test_remark_is_no_report(text: str) -> None:
     assert set(signs(text + "\n")) <= {"user"}
