@@ -1900,13 +1900,19 @@ static void watch_cpus(void)
 		all->disturbance.hidden += watched[i].lost / nr;
 }
 
-static bool beyond_limit(const struct test *test)
+static bool beyond_limit(const struct workload *workload)
 {
-	for (int i = 0; test->rule == AT_MOST && i < MOST_COMPARED && test->metrics[i]; i++) {
-		const struct metric *metric = find_metric(all, test->metrics[i]);
+	for (int i = 0; i < workload->nr_tests; i++) {
+		const struct test *test = &workload->tests[i];
 
-		if (metric && used_of(test, metric) > 1)
-			return true;
+		if (test->rule != AT_MOST)
+			continue;
+		for (int j = 0; j < MOST_COMPARED && test->metrics[j]; j++) {
+			const struct metric *metric = find_metric(all, test->metrics[j]);
+
+			if (metric && used_of(test, metric) > 1)
+				return true;
+		}
 	}
 	return false;
 }
@@ -2233,6 +2239,8 @@ static void record_metric(const struct batch *batch, int session, const char *na
 
 	of->low = median_over(batch, name, reference);
 	of->high = of->low;
+	if (isnan(of->low))
+		return;
 	for (int first = 0; first + JUDGED_RUNS <= batch->nr; first += JUDGED_RUNS) {
 		struct batch part = { .nr = JUDGED_RUNS };
 		double median;
@@ -2310,11 +2318,8 @@ static void run_child(const struct workload *workload)
 	compare_moments(&before, &all->disturbance);
 	take_references(1);
 	add_references();
-	for (int i = 0; i < workload->nr_tests; i++)
-		if (beyond_limit(&workload->tests[i])) {
-			watch_cpus();
-			break;
-		}
+	if (beyond_limit(workload))
+		watch_cpus();
 	if (common.threshold_us)
 		add_metric(EXACT, LOWER, "wake-ups", beyond_threshold(), 1, "beyond_threshold");
 	else

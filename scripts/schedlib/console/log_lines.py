@@ -215,8 +215,8 @@ _HEADLINES = (
     r"Kernel memory \S+ attempt detected|kernel tried to execute|unable to execute userspace code|Bad pagetable",
     r".*: Corrupted page table at|Unhandled .{1,40} exception on CPU|SError Interrupt on|Unable to stop the cpu",
     r"CPU \d+ Unable to handle kernel|MSR access error: ",
-    r"CPU[ #]*\d+:? (?:Possible|failed to |is stuck in kernel|died during |cpu didn't die|will not boot)",
-    r"CPU[ #]*\d+:? (?:Unknown IPI|may not)",
+    r"CPU[ #]*\d+:? (?:Possible|failed to |is stuck in kernel|died during |cpu didn't die|will not boot|"
+    r"Unknown IPI|may not)",
     r"Fatal kernel bug|(?:Re-sending )?CSD lock|.*non-responsive CSD lock|NMI: (?:PCI|IOCK) ",
     r"CPUs not responding|recursive probe hit|sched_clock on CPU \d+ went backward",
     r"Failed to broadcast timer tick|Page cache invalidation failure|tree is corrupted|kobject .* seriously wrong",

@@ -87,9 +87,9 @@ class Imported:
 
 @dataclass(frozen=True)
 class _Unread:
-    """A file that is not read. kind: it cannot be a result; it is empty; or it should have been a result."""
+    """A file that is not read. kind: it cannot be a result; needs to be CSV; is empty; or should have been a result."""
 
-    kind: Literal["other", "empty", "failed"]
+    kind: Literal["other", "csv", "empty", "failed"]
     why: str
 
 
@@ -119,11 +119,14 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
     skipped, failed = [], []
     for name, each in read.items():
         if isinstance(each, _Unread):
-            if each.kind == "other" or (each.kind == "empty" and Path(name).suffix not in endings):
+            if each.kind in ("other", "csv") or (each.kind == "empty" and Path(name).suffix not in endings):
                 skipped.append((name, each.why))
             else:
                 failed.append(f"{name}: {each.why}")
     if not found and not failed:
+        for name, each in read.items():
+            if isinstance(each, _Unread) and each.kind == "csv":
+                raise _not_read(directory / name, each.why)
         raise SchedlineError(
             f"{directory} holds no file of a known format with a result; it has {len(skipped)} others. "
             f"Known are: {_KNOWN}",
@@ -155,20 +158,21 @@ def foreign_formats(directory: Path) -> tuple[str, ...]:
                 return ()
             if kind := _format_of(file):
                 found.add(kind.name)
-            elif tool := _tool_for_csv(file):
-                not_read = _not_read(path, tool)
+            elif why := _why_not_read(file):
+                not_read = _not_read(path, why)
     if not_read and not found:
         raise not_read
     return tuple(sorted(found))
 
 
-def _tool_for_csv(file: ResultFile) -> str | None:
-    return next((tool for tool, sign in _TO_CSV.items() if re.search(sign, file.text[:_HEAD])), None)
+def _why_not_read(file: ResultFile) -> str:
+    found = (tool for tool, sign in _TO_CSV.items() if re.search(sign, file.text[:_HEAD]))
+    return next((f"an output of {tool}, which is not read" for tool in found), "")
 
 
-def _not_read(path: Path, tool: str) -> SchedlineError:
+def _not_read(path: Path, why: str) -> SchedlineError:
     return SchedlineError(
-        f"{path} is an output of {tool}, which is not read",
+        f"{path} is {why}",
         "make a CSV file of each with configs/to-csv.sh, then add --columns metric,value,unit,direction",
     )
 
@@ -214,8 +218,8 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
     kind = _format_of(file)
     if kind and file.json is None and not file.text.endswith("\n"):
         return _Unread("failed", f"it looks like {kind.name}, but its last line has no end (cut off?)")
-    if kind is None and (tool := _tool_for_csv(file)):
-        raise _not_read(path, tool)
+    if kind is None and (why := _why_not_read(file)):
+        return _Unread("csv", why)
     if kind is None:
         cut = file.json is None and file.text.lstrip().startswith(("{", "["))
         return _Unread("failed", "it is no whole JSON document") if cut else unknown

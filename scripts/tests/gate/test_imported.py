@@ -524,6 +524,14 @@ def test_a_tool_without_a_parser_is_named(tool: str, file: str, unit: list[str],
     assert "configs/to-csv.sh" in error.value.next_step
 
 
+def test_an_output_without_a_parser_beside_others_is_told(tmp_path: Path) -> None:
+    shutil.copy(RECORDED.parent / "recorded_csv/sysbench-1.1.0-cpu.txt", tmp_path)
+    shutil.copy(RECORDED / "hackbench/2.40-threads.txt", tmp_path)
+    found = imported(tmp_path, ReadingOptions(unit="run"))
+    assert len(found.runs) == 1
+    assert found.skipped == (("sysbench-1.1.0-cpu.txt", "an output of sysbench, which is not read"),)
+
+
 @pytest.mark.tools
 @pytest.mark.parametrize(
     ("tool", "file", "values"),

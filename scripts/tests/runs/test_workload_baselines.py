@@ -244,6 +244,9 @@ def test_a_metric_that_is_missing_in_some_runs_proves_nothing(machine: Machine) 
     machine.record(100, GONE="1", RECORDED="2")
     assert "\nharness value nan\n" in machine.path.read_text()
     assert "# SKIP value was not recorded" in machine.line("median", [100] * RUNS)
+    machine.path.unlink()
+    machine.record(100, GONE="12", RECORDED="20")
+    assert "\nharness value nan\n" in machine.path.read_text()
 
 
 def test_limits_of_the_user(machine: Machine) -> None:
