@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from schedlib.cache import cache_dir
 from schedlib.console.log_lines import LogLine, sign
-from schedlib.tree.kernel_tree import Tree
+from schedlib.tree.kernel_tree import Tree, cached_series
 
 KNOWN = tomllib.loads((Path(__file__).parent / "kernel-messages.toml").read_text())
 SPARED = re.compile("|".join(each for patterns in KNOWN["spared"].values() for each in patterns))
+OLDER = re.compile("|".join(KNOWN["older-remarks"]))
 REMARKS = {pattern: re.compile(pattern) for patterns in KNOWN["remarks"].values() for pattern in patterns}
 
 STRINGS = r'((?:"(?:[^"\\]|\\.)*"\s*|KERN_\w+\s*)+)'
@@ -41,11 +43,21 @@ def messages(tree: Path) -> Iterator[tuple[str, str]]:
 
 def known(text: str) -> bool:
     found = sign(LogLine(1, 0, None, text))
-    return found is not None or any(each.fullmatch(text) for each in REMARKS.values())
+    return found is not None or any(each.fullmatch(text) for each in (OLDER, *REMARKS.values()))
 
 
 def test_messages_of_the_sources_are_known(series: Tree) -> None:
     found = dict.fromkeys(messages(series.src))
+    assert len(found) > 200
+    assert [each for each in found if not known(each[1])] == []
+
+
+@pytest.mark.parametrize("name", ["6.1", "6.12"])
+def test_messages_of_older_sources_on_this_machine_are_known(name: str) -> None:
+    tree = cached_series(cache_dir(), name)
+    if tree is None:
+        pytest.skip(f"`schedline fetch --series {name}` has not run here")
+    found = dict.fromkeys(messages(tree.src))
     assert len(found) > 200
     assert [each for each in found if not known(each[1])] == []
 
