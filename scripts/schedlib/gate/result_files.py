@@ -51,14 +51,27 @@ _HEAD = 4096
 
 _KNOWN = ", ".join(each.name for each in FOREIGN_FORMATS)
 
-_TO_CSV: Mapping[str, str] = {
-    "sysbench": r"\bsysbench [\d.]+",
-    "fio": r'"fio version"\s*:',
-    "hyperfine": r'"exit_codes"\s*:',
-    "Google Benchmark": r'"library_build_type"\s*:',
-    "ktstr": r'"ext_metrics"\s*:',
+_COLUMNS = "then add --columns metric,value,unit,direction"
+_TO_CSV = f"make a CSV file of each with configs/to-csv.sh, {_COLUMNS}"
+_NOT_READ: Mapping[str, tuple[str, str]] = {
+    "sysbench": (r"\bsysbench [\d.]+", _TO_CSV),
+    "fio": (r'"fio version"\s*:', _TO_CSV),
+    "hyperfine": (r'"exit_codes"\s*:', _TO_CSV),
+    "Google Benchmark": (r'"library_build_type"\s*:', _TO_CSV),
+    "ktstr": (r'"ext_metrics"\s*:', _TO_CSV),
+    "cyclictest for readers": (r"^T: ?\d+ \( *\d+\) P:|^# Histogram$", "run cyclictest with -h 400 --json=FILE"),
+    "perf stat without -j": (
+        r"Performance counter stats for '|^(?:[\d.]+|<not \w+>),[^,\n]*,[\w:/.-]+,\d+,\d+\.\d\d(?:,|$)",
+        "run perf stat with -j",
+    ),
+    "stress-ng for readers": (r"^stress-ng: \w+ *: +\[", "run stress-ng with --metrics --yaml FILE"),
+    "netperf": (
+        r" TEST from \S.* port 0 AF_INET6? to |^THROUGHPUT(?:_UNITS)?=",
+        f"run netperf -t TCP_RR with -- -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME, or write a CSV file, {_COLUMNS}",
+    ),
+    "another program of rt-tests": (r'"rt_test_version:?"\s*:', f"write its figures to a CSV file, {_COLUMNS}"),
 }
-"""Tools of which configs/to-csv.sh makes CSV files, and what shows that one of them wrote a file."""
+"""Outputs that are known and not read: what shows each, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +100,11 @@ class Imported:
 
 @dataclass(frozen=True)
 class _Unread:
-    """A file that is not read. kind: it cannot be a result; needs to be CSV; is empty; or should have been a result."""
+    """A file that is not read. kind: it cannot be a result; is known; is empty; or should have been a result."""
 
-    kind: Literal["other", "csv", "empty", "failed"]
+    kind: Literal["other", "known", "empty", "failed"]
     why: str
+    next: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,14 +133,14 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
     skipped, failed = [], []
     for name, each in read.items():
         if isinstance(each, _Unread):
-            if each.kind in ("other", "csv") or (each.kind == "empty" and Path(name).suffix not in endings):
+            if each.kind in ("other", "known") or (each.kind == "empty" and Path(name).suffix not in endings):
                 skipped.append((name, each.why))
             else:
                 failed.append(f"{name}: {each.why}")
     if not found and not failed:
         for name, each in read.items():
-            if isinstance(each, _Unread) and each.kind == "csv":
-                raise _not_read(directory / name, each.why)
+            if isinstance(each, _Unread) and each.kind == "known":
+                raise SchedlineError(f"{directory / name} is {each.why}", each.next)
         raise SchedlineError(
             f"{directory} holds no file of a known format with a result; it has {len(skipped)} others. "
             f"Known are: {_KNOWN}",
@@ -158,23 +172,18 @@ def foreign_formats(directory: Path) -> tuple[str, ...]:
                 return ()
             if kind := _format_of(file):
                 found.add(kind.name)
-            elif why := _why_not_read(file):
-                not_read = _not_read(path, why)
+            elif known := _known(file):
+                not_read = SchedlineError(f"{path} is {known.why}", known.next)
     if not_read and not found:
         raise not_read
     return tuple(sorted(found))
 
 
-def _why_not_read(file: ResultFile) -> str:
-    found = (tool for tool, sign in _TO_CSV.items() if re.search(sign, file.text[:_HEAD]))
-    return next((f"an output of {tool}, which is not read" for tool in found), "")
-
-
-def _not_read(path: Path, why: str) -> SchedlineError:
-    return SchedlineError(
-        f"{path} is {why}",
-        "make a CSV file of each with configs/to-csv.sh, then add --columns metric,value,unit,direction",
-    )
+def _known(file: ResultFile) -> _Unread | None:
+    for tool, (sign, what_to_do) in _NOT_READ.items():
+        if re.search(sign, file.text[:_HEAD], re.M):
+            return _Unread("known", f"an output of {tool}, which is not read", what_to_do)
+    return None
 
 
 def _format_of(file: ResultFile) -> ForeignFormat | None:
@@ -218,8 +227,8 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
     kind = _format_of(file)
     if kind and file.json is None and not file.text.endswith("\n"):
         return _Unread("failed", f"it looks like {kind.name}, but its last line has no end (cut off?)")
-    if kind is None and (why := _why_not_read(file)):
-        return _Unread("csv", why)
+    if kind is None and (known := _known(file)):
+        return known
     if kind is None:
         cut = file.json is None and file.text.lstrip().startswith(("{", "["))
         return _Unread("failed", "it is no whole JSON document") if cut else unknown

@@ -124,6 +124,14 @@ def _key(file: ResultFile, name: str) -> str:
     return name if file.has(name) else f"{name}:"
 
 
+def _is_cyclictest(file: ResultFile) -> bool:
+    if not file.has(_key(file, "cmdline"), _key(file, "rt_test_version"), "thread"):
+        return False
+    # The other programs of rt-tests have the same keys.
+    words = str(file.json[_key(file, "cmdline")]).split()
+    return bool(words) and words[0].rpartition("/")[2] == "cyclictest"
+
+
 def _cyclictest(file: ResultFile) -> Sequence[ForeignRun]:
     found, command = file.json, file.json[_key(file, "cmdline")]
     reading = wrapped_tool("cyclictest", shlex.split(command), out_json=file.text)
@@ -145,6 +153,14 @@ def _hackbench(file: ResultFile) -> Sequence[ForeignRun]:
         settings = "; ".join(text.splitlines()[:2])
         runs.append(ForeignRun("hackbench", wrapped_tool("hackbench", stdout=text), about={"settings": settings}))
     return runs
+
+
+def _tbench(file: ResultFile) -> Sequence[ForeignRun]:
+    return (ForeignRun("tbench", wrapped_tool("tbench", stdout=file.text)),)
+
+
+def _netperf(file: ResultFile) -> Sequence[ForeignRun]:
+    return (ForeignRun("netperf", wrapped_tool("netperf", stdout=file.text)),)
 
 
 # schbench reports every ten seconds; the last report covers the whole run.
@@ -291,8 +307,8 @@ def _json_lines(file: ResultFile) -> list[ResultFile]:
     return [ResultFile(line) for line in file.text.splitlines() if line.startswith("{")]
 
 
-_COSTS = frozenset({"cycles", "instructions", "task-clock", "duration_time"})
-"""Counters of which less is better, if the same work is done."""
+_COST = re.compile(r"(?:\w+/)?(?:(?:cpu-)?cycles|instructions|task-clock|duration_time)(?:[:/]\w*)?")
+"""Counters of which less is better, if the same work is done. perf adds the PMU of a hybrid CPU, or :u."""
 
 
 def _perf_stat(file: ResultFile) -> Sequence[ForeignRun]:
@@ -310,7 +326,7 @@ def _perf_stat(file: ResultFile) -> Sequence[ForeignRun]:
         if said.startswith("<"):
             absent.append(Absent(name, f"perf stat: {said}"))
             continue
-        direction: Direction = "lower" if row["event"].split(":")[0] in _COSTS else "neither"
+        direction: Direction = "lower" if _COST.fullmatch(row["event"]) else "neither"
         metrics.append(metric(name, row["unit"] or "events", direction, "exact", float(said)))
         # A multiplexed counter ran only part of the time; perf has scaled its value.
         if "pcnt-running" in row:
@@ -415,7 +431,7 @@ FOREIGN_FORMATS = (
         "cyclictest --json",
         "cyclictest -m -S -p 95 -i 200 -h 400 -D 60 -q --json=FILE",
         (("latency.p50", "latency.p99"), ("latency.mean",)),
-        lambda file: file.has(_key(file, "cmdline"), _key(file, "rt_test_version"), "thread"),
+        _is_cyclictest,
         _cyclictest,
     ),
     ForeignFormat("hackbench", "hackbench -g 4 -l 1000 > FILE", (("time_s",),), _with(_HACKBENCH), _hackbench),
@@ -460,7 +476,7 @@ FOREIGN_FORMATS = (
     ForeignFormat(
         "perf stat -j",
         "perf stat -j -o FILE COMMAND",
-        (("counted.cycles",), ("counted.task_clock",), ("counted.duration_time",)),
+        (("counted.*cycles*",), ("counted.task_clock*",), ("counted.duration_time",)),
         lambda file: any(line.has("counter-value", "event") for line in _json_lines(file)),
         _perf_stat,
     ),
@@ -470,6 +486,20 @@ FOREIGN_FORMATS = (
         (("*.operations_per_s",),),
         _with(r"^ +stress-ng-version: '?([0-9.]+)'?$"),
         _stress_ng,
+    ),
+    ForeignFormat(
+        "tbench",
+        "tbench -t 60 4 SERVER > FILE",
+        (("mb_per_s",),),
+        _with(r"^Throughput [0-9.]+ MB/sec .*max_latency="),
+        _tbench,
+    ),
+    ForeignFormat(
+        "netperf -k",
+        "netperf -t TCP_RR -- -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,P99_LATENCY > FILE",
+        (("transactions_per_s", "latency.p99"), ("transactions_per_s",)),
+        _with(r"^THROUGHPUT_UNITS=Trans/s$"),
+        _netperf,
     ),
     ForeignFormat("LKP stats.json", "lkp run JOB.yaml", (("*",),), _is_stats, _stats),
     ForeignFormat(
