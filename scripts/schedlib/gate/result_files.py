@@ -69,6 +69,8 @@ _NOT_READ: Mapping[str, tuple[str, str]] = {
         r" TEST from \S.* port 0 AF_INET6? to |^THROUGHPUT(?:_UNITS)?=",
         f"run netperf -t TCP_RR with -- -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME, or write a CSV file, {_COLUMNS}",
     ),
+    "schbench --json": (r'"wakeup_latency_pct', "give what schbench prints: 2> FILE"),
+    "perf bench, and not of sched": (r"^# Running '?\w+/", f"write its figures to a CSV file, {_COLUMNS}"),
     "another program of rt-tests": (r'"rt_test_version:?"\s*:', f"write its figures to a CSV file, {_COLUMNS}"),
 }
 """Outputs that are known and not read: what shows each, and what to do."""
