@@ -7,6 +7,7 @@ Until the arguments have been checked, only the standard library is imported.
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import io
 import os
@@ -217,7 +218,9 @@ def _guarded(words: Sequence[str]) -> int:
         say("schedline: interrupted; run the same command again to go on")
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        say(f"schedline: {where}{error.strerror or error}\n  next: schedline doctor; df -h")
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        wanted = "make room: df -h" if full else "see that this file can be read or written; schedline doctor"
+        say(f"schedline: {where}{error.strerror or error}\n  next: {wanted}")
         _keep_traceback(words)
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
