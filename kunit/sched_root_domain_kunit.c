@@ -2,8 +2,9 @@
 /*
  * KUnit tests of the books of the root domains in use: counts, masks and
  * priorities agree while RT tasks wake up on all CPUs, partitions change and
- * CPUs go offline. Included in the compilation unit of topology.c, behind
- * sched_topology_kunit.c, because the functions are static there.
+ * CPUs go offline; overloaded follows the tasks that wait. Included in the
+ * compilation unit of topology.c, behind sched_topology_kunit.c, because the
+ * functions are static there.
  */
 #include <linux/completion.h>
 #include <linux/kthread.h>
@@ -465,6 +466,62 @@ static void overloaded_cpus_are_counted(struct kunit *test)
 	rd_test_expect_agreement(test, "after that");
 }
 
+/* ---- a CPU with more tasks than it can run, whatever they are ---- */
+
+#ifndef SCHED_KUNIT_LACKS_RD_OVERLOADED
+static int rd_test_sleep(void *unused)
+{
+	wait_event(rd_test_crowd_wait, kthread_should_stop());
+	return 0;
+}
+
+/* A CPU that sleeps for a jiffy balances before. */
+static bool rd_test_is_cleared(struct root_domain *rd)
+{
+	for (int i = 0; i < 20 * HZ; i++) {
+		schedule_timeout_uninterruptible(1);
+		if (!get_rd_overloaded(rd))
+			return true;
+	}
+	return false;
+}
+
+static void second_task_is_told_until_a_balance(struct kunit *test)
+{
+	int first = cpumask_first(cpu_online_mask), cpu, set = 0;
+	struct root_domain *rd = cpu_rq(first)->rd;
+	struct task_struct *second;
+
+	if (!rcu_access_pointer(cpu_rq(first)->sd))
+		kunit_skip(test, "n/a: no sched domains, so nothing is balanced");
+	second = kthread_create(rd_test_sleep, NULL, "rd_second");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, second);
+	rd_test_tasks[rd_test_nr_tasks++].task = second;
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, rd_test_end_crowd, NULL), 0);
+	kthread_bind(second, first);
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(first)), 0);
+	for (int i = 0; i < 8; i++) {
+		bool cleared = rd_test_is_cleared(rd);
+
+		for_each_online_cpu(cpu)
+			if (!cleared && cpu != first && cpu_rq(cpu)->nr_running > 1)
+				kunit_skip(test, "other tasks wait for CPU %d", cpu);
+		KUNIT_ASSERT_TRUE_MSG(test, cleared, "overloaded stays, and no task waits");
+		scoped_guard(preempt) {
+			wake_up_process(second);
+			set += get_rd_overloaded(rd);
+		}
+	}
+	/* Sometimes another CPU is just about to clear it. */
+	KUNIT_EXPECT_GT_MSG(test, set, 4, "of 8 rounds, those in which a second task set it");
+}
+#else
+static void second_task_is_told_until_a_balance(struct kunit *test)
+{
+	kunit_skip(test, "n/a: this kernel has another flag");
+}
+#endif
+
 static struct kunit_case sched_root_domain_cases[] = {
 #ifndef SCHED_KUNIT_NO_CPUPRI_SPLIT
 	KUNIT_CASE(leaves_by_group),
@@ -473,6 +530,7 @@ static struct kunit_case sched_root_domain_cases[] = {
 	KUNIT_CASE(partitions_while_rt_runs),
 	KUNIT_CASE(hotplug_while_rt_runs),
 	KUNIT_CASE(overloaded_cpus_are_counted),
+	KUNIT_CASE(second_task_is_told_until_a_balance),
 	{}
 };
 

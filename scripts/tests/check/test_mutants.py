@@ -90,7 +90,6 @@ def test_each_mutant_of_the_project_names_what_kills_it() -> None:
 
 
 TWINS = {
-    "sched_cpupri_private:cost": "it measures, and cannot fail",
     "sched_cpupri_private:counts_are_the_weights_of_the_masks": "the case of sched_cpupri, on a copy of the code",
     "sched_cpupri_private:rising_cpu_is_never_missed": "the case of sched_cpupri, on a copy of the code",
     "sched_layout:changes": "test_check_guest.py gives it a name that does not exist",
