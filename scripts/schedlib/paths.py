@@ -34,3 +34,6 @@ BUNDLED_LIBRARIES = PROJECT / "libraries"
 
 KSELFTESTS = "tools/testing/selftests"
 """The directory of the selftests in a kernel tree."""
+
+PLAN = "plan"
+"""The file that marks a directory with runs. Without .json, because readers take each .json file for a run."""

@@ -7,6 +7,7 @@ Progress is one line for each step, which ends with the time that the step took.
 from __future__ import annotations
 
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -151,3 +152,18 @@ def tell(text: str) -> None:
     """
     encoding = sys.stdout.encoding or "utf-8"
     print(printable(text, "\t").encode(encoding, "replace").decode(encoding, "replace"))
+
+
+LETTER = 72
+"""Letters of a line in a cover letter."""
+
+
+def wrapped(text: str, indent: int = 4) -> list[str]:
+    """Text for a mail in lines, all but the first indented; characters that cannot be printed are replaced.
+
+    A word that is longer than a line, such as a path, stays whole.
+    """
+    filled = textwrap.wrap(
+        printable(text), LETTER, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False
+    )
+    return filled or [""]

@@ -17,7 +17,7 @@ from schedlib import environment, main
 from schedlib.errors import SchedlineError
 from schedlib.options import SECTIONS
 from schedlib.paths import PROJECT
-from schedlib.progress import counted
+from schedlib.progress import LETTER, counted, wrapped
 
 COMMAND = str(PROJECT / "scripts/schedline")
 LOGS = Path(__file__).parent / "logs"
@@ -242,3 +242,11 @@ def test_options_of_a_verb_with_many_are_in_sections() -> None:
 def test_one_is_not_plural() -> None:
     assert [counted(number, "CPU") for number in (0, 1, 2)] == ["0 CPUs", "1 CPU", "2 CPUs"]
     assert counted(2, "patch", "patches") == "2 patches"
+
+
+def test_lines_of_a_mail_fit_and_no_path_is_cut() -> None:
+    path = "/results/" + "a-long-name/" * 9 + "candidate"
+    lines = wrapped(f"{path}: skipped 1 file: " + "not a format that is known, " * 5)
+    assert lines[0] == f"{path}:"
+    assert lines[1].startswith("    skipped 1 file:")
+    assert all(len(line) <= LETTER for line in lines[1:])

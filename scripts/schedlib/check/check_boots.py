@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from schedlib.check.check_options import CheckOptions
 from schedlib.check.check_results import JudgedBoot
+from schedlib.check.check_verb import CheckOptions
 from schedlib.console.expected import expected_tests
 from schedlib.console.judge import Problem, TestOutcome, TestResult, judge
 from schedlib.console.known_races import explained

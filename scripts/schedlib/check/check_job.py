@@ -33,8 +33,8 @@ from schedlib.cache import (
 )
 from schedlib.check import report
 from schedlib.check.check_boots import CheckPlan, boot_and_judge, make_plan
-from schedlib.check.check_options import CheckOptions
 from schedlib.check.check_results import JudgedBoot
+from schedlib.check.check_verb import CheckOptions
 from schedlib.guest import selftests
 from schedlib.guest.boot import Ending
 from schedlib.guest.command_line import accelerator

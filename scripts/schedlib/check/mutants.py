@@ -15,8 +15,8 @@ from typing import Any
 
 from schedlib.cache import cached, contents_of, scratch
 from schedlib.check.check_boots import boot_and_judge, make_plan
-from schedlib.check.check_options import CheckOptions
 from schedlib.check.check_results import JudgedBoot
+from schedlib.check.check_verb import CheckOptions
 from schedlib.console.judge import TestOutcome
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import DoesNotBuild, SchedlineError

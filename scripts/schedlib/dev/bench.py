@@ -25,10 +25,10 @@ from schedlib.c2c.objects import watches
 from schedlib.c2c.plugin_guest import Measurement, parameters_of
 from schedlib.cache import cache_dir, scratch
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
-from schedlib.check.check_options import CheckOptions
+from schedlib.check.check_verb import CheckOptions
 from schedlib.check.mutants import MUTANTS, read_mutants
 from schedlib.contracts.contract_rules import our_rules
-from schedlib.dev.dev_options import BenchOptions
+from schedlib.dev.dev_verb import BenchOptions
 from schedlib.kernel.build import Kernel, build_directory, built, make
 from schedlib.kernel.kconfig import Configuration, load
 from schedlib.kernel.targets import TARGETS, Target

@@ -1,21 +1,252 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline dev`: what only developers of schedline run."""
+"""`schedline dev`: what only developers of schedline run, and the tables of what `test-tree` runs and compiles."""
 
 from __future__ import annotations
 
-from schedlib import options
-from schedlib.dev.dev_options import (
-    BenchOptions,
-    DocsOptions,
-    LitmusOptions,
-    MutantsOptions,
-    OwnTestsOptions,
-    PlainTreeOptions,
-    QuickOptions,
-)
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
 from schedlib.errors import SchedlineError
-from schedlib.options import TreeOptions, Verbs, add_verb
+from schedlib.kernel.targets import TARGETS
+from schedlib.names import one_of, some_of, words
+from schedlib.options import BASIC, TreeOptions, Verbs, add_verb, existing_path, flag, new_path, option, positive
 from schedlib.tree.source import require_tree
+
+ATTACK = "attack"
+"""For --on: new members and moves in every contracted structure, compiled and judged by the contracts."""
+
+ATTACK_PACKS = "attack-packs"
+"""For --on: the same for the structures of packs, on x86-64."""
+
+EMULATED = "c2c"
+"""For --on: count the cache-line traffic of mutants whose Traffic header says what has to rise."""
+
+
+@dataclass(frozen=True)
+class QuickOptions:
+    """Which tests run."""
+
+    k: str | None = option("-k --k EXPRESSION", "only the tests that match (as pytest -k)")
+    seed: int | None = option("--seed N", "of the random order, to repeat one that failed", int)
+
+
+@dataclass(frozen=True)
+class OwnTestsOptions(QuickOptions):
+    """Which tests run, with those that boot kernels."""
+
+    long: bool = flag("--long", "also the tests that build a kernel only for themselves")
+
+
+@dataclass(frozen=True)
+class DocsOptions:
+    """Whether the pages are only compared."""
+
+    check: bool = flag("--check", "name what differs, and write nothing")
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """Which figures."""
+
+    only: str | None = option(
+        "--only",
+        "only the figures of one kind",
+        choices=("start", "check", "cpupri", "layout", "c2c"),
+    )
+
+
+@dataclass(frozen=True)
+class LitmusOptions:
+    """The tree whose memory model is used, and a glob for the names of the tests."""
+
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    only: str = option("--only GLOB", "the tests whose name matches", default="*")
+
+
+@dataclass(frozen=True)
+class GeneratedOptions:
+    """Which of the generated mutants are tried.
+
+    Attributes:
+        since: a revision: the functions that differ from it.
+        sample: how many are drawn of each function; None for all.
+    """
+
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    functions: tuple[str, ...] = option(
+        "--functions NAME,...", "--generated: only of these functions", words, default=()
+    )
+    since: str | None = option(
+        "--since REV", "--generated: only of the functions that differ from this revision of the tree"
+    )
+    sample: int | None = option("--sample N", "--generated: so many of each function, drawn at random", positive)
+    seed: int = option("--seed N", "--generated: for --sample (default: 1)", int, default=1)
+    json: Path | None = option("--json FILE", "--generated: write the table here", new_path)
+
+
+@dataclass(frozen=True)
+class MutantsOptions(GeneratedOptions):
+    """Which mutants are tried, and where."""
+
+    on: str | None = option(
+        "--on TARGET",
+        f"{', '.join(TARGETS)}; {EMULATED}: count the traffic of mutants with a Traffic header; {ATTACK}, "
+        f"{ATTACK_PACKS}: attack contracts",
+        one_of("target", lambda: (*TARGETS, EMULATED, ATTACK, ATTACK_PACKS)),
+    )
+    only: str | None = option("--only GLOB", "only those whose <change>/<slug> matches")
+    from_: Path | None = option("--from DIR", "diffs of your own instead", existing_path)
+    generated: bool = flag("--generated", "mutants that operators make")
+
+
+_TESTS = "--kunitconfig=kernel/sched/tests"
+_UML = "--kernel_args=seccomp=on"
+
+
+@dataclass(frozen=True)
+class KunitRun:
+    """One run of kunit.py.
+
+    Attributes:
+        words: its arguments.
+        timeout: in seconds, with the build. It is there for what hangs; on a busy machine a build takes long.
+        build: its build directory, which runs of one configuration share.
+        without: the suites that it does not build.
+        verb: kunit.py's: `exec` boots what `run` has built.
+    """
+
+    words: tuple[str, ...]
+    timeout: float
+    build: str
+    without: tuple[str, ...] = ()
+    verb: Literal["run", "exec"] = "run"
+
+
+KUNIT_RUNS = {
+    "uml": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=64", "--kernel_args=maxcpus=8"), 3600, "uml"),
+    # Without arguments UML has one CPU.
+    "uml-1": KunitRun((_TESTS,), 3600, "uml"),
+    **{
+        f"uml-{cpus}": KunitRun((_TESTS, _UML, f"--kernel_args=ncpus={cpus}", "--timeout=900"), 3600, "uml")
+        for cpus in (2, 8, 24, 64)
+    },
+    "qemu": KunitRun((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8"), 7200, "qemu"),
+    "qemu-240": KunitRun(
+        (_TESTS, "--arch=x86_64", "--kconfig_add=CONFIG_NR_CPUS=240", "--qemu_args=-smp 8,maxcpus=240"),
+        7200,
+        "qemu-240",
+    ),
+    "qemu-threads": KunitRun((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8,threads=2"), 7200, "qemu"),
+    "qemu-arm64": KunitRun(
+        (
+            *(_TESTS, "--arch=arm64", "--cross_compile=aarch64-linux-gnu-", "--qemu_args=-smp 8"),
+            *("--kconfig_add=CONFIG_CPU_FREQ_GOV_SCHEDUTIL=y", "--kconfig_add=CONFIG_CPU_FREQ=y"),
+            "--kconfig_add=CONFIG_UCLAMP_TASK=y",
+        ),
+        7200,
+        "qemu-arm64",
+    ),
+    # These rebuild sched domains, so their options have no `default KUNIT_ALL_TESTS`.
+    "alltests": KunitRun(
+        ("--alltests",), 14400, "alltests", ("sched_topology", "sched_root_domain", "sched_cluster", "sched_rt")
+    ),
+}
+
+BOOT_CPUS = (2, 3, 4, 5, 8, 12, 16)
+"""Possible CPUs of the guests of --boots, in turn."""
+
+
+def one_boot(number: int) -> KunitRun:
+    """The boot of this number, in the build directory of the run `uml`."""
+    cpus = BOOT_CPUS[number % len(BOOT_CPUS)]
+    return KunitRun((_TESTS, _UML, f"--kernel_args=ncpus={cpus}", "--timeout=900"), 1000, "uml", verb="exec")
+
+
+_RICH = ("layout", "sched-features")
+_ALL = (*_RICH, "smp-suites")
+_CLANG = "LLVM=-19"
+
+
+@dataclass(frozen=True)
+class CompileRow:
+    """One way to compile the scheduler.
+
+    Attributes:
+        arch: make's ARCH.
+        compiler: the program that has to be installed.
+        words: for make.
+        fragments: of configs/kernel/.
+        judged: a warning about a file below this directory fails.
+    """
+
+    arch: str
+    compiler: str
+    words: tuple[str, ...]
+    fragments: tuple[str, ...]
+    judged: str = "kernel/sched/"
+
+
+def _cross(arch: str, triplet: str, *fragments: str) -> CompileRow:
+    return CompileRow(arch, f"{triplet}-gcc", (f"CROSS_COMPILE={triplet}-",), (*_ALL, *fragments))
+
+
+def _x86(*fragments: str, words: tuple[str, ...] = (), compiler: str = "gcc") -> CompileRow:
+    return CompileRow("x86_64", compiler, words, (*_ALL, "x86_64", *fragments))
+
+
+SPARSE = "CHECK=sparse -D__typeof_unqual__=__typeof__"
+"""Debian's sparse 0.6.4 does not know __typeof_unqual__. Without that make leaves it out, and only says so."""
+
+COMPILE_ROWS = {
+    "x86_64": _x86("numa"),
+    "clang": _x86("numa", words=(_CLANG,), compiler="clang-19"),
+    "clang-lto-thin": _x86("numa", "lto-thin", words=(_CLANG,), compiler="clang-19"),
+    "i386": CompileRow("i386", "gcc", (), (*_ALL, "i386")),
+    "arm": _cross("arm", "arm-linux-gnueabihf", "arm"),
+    "arm64": _cross("arm64", "aarch64-linux-gnu", "arm64"),
+    "riscv64": _cross("riscv", "riscv64-linux-gnu", "riscv64"),
+    "s390x": _cross("s390", "s390x-linux-gnu", "s390x"),
+    "ppc64le": _cross("powerpc", "powerpc64le-linux-gnu", "ppc64le"),
+    "ppc64": _cross("powerpc", "powerpc64-linux-gnu", "ppc64"),
+    "up": CompileRow("x86_64", "gcc", (), (*_RICH, "x86_64", "up")),
+    "preempt-rt": _x86("preempt-rt"),
+    "randstruct": _x86("numa", "randstruct"),
+    # sparse has complaints about the kernel's own files.
+    "sparse": replace(_x86("numa", words=("C=2", SPARSE), compiler="sparse"), judged="kernel/sched/tests/"),
+}
+"""What `schedline dev test-tree --compile` takes, by name."""
+
+
+@dataclass(frozen=True)
+class PlainTreeOptions:
+    """What is done with the exported series.
+
+    Attributes:
+        skip: which of KUNIT_RUNS are left out.
+        compile: which of COMPILE_ROWS are compiled; then nothing is run.
+        boots: how many guests are booted after the runs, one after the other and beside stress-ng.
+    """
+
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    skip: tuple[str, ...] = option(
+        "--skip RUN,...",
+        f"leave out some of {', '.join(KUNIT_RUNS)}",
+        some_of("run", lambda: KUNIT_RUNS),
+        default=(),
+    )
+    compile: tuple[str, ...] = option(
+        "--compile ROW,...",
+        f"all, or some of {', '.join(COMPILE_ROWS)}",
+        some_of("row", lambda: COMPILE_ROWS, everything="all"),
+        default=(),
+    )
+    boots: int = option(
+        "--boots N",
+        "boot the suites so often in UML, beside `stress-ng --cpu`, with other numbers of CPUs in turn",
+        positive,
+        default=0,
+    )
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -161,7 +392,7 @@ def _add_mutants(verbs: Verbs) -> None:
         options=MutantsOptions,
         read=_read_mutants,
         job="dev.mutants_job.mutants",
-        libraries=lambda wanted: (*options.BASIC, "mutants") if wanted.generated else options.BASIC,
+        libraries=lambda wanted: (*BASIC, "mutants") if wanted.generated else BASIC,
     )
 
 

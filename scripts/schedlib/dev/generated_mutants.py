@@ -20,7 +20,7 @@ from schedlib.cache import cache_dir, read_json, write_json
 from schedlib.check.check_boots import expect_arguments
 from schedlib.console.judge import Judgement, TestOutcome, judge
 from schedlib.dev.c_mutants import changes, function, functions
-from schedlib.dev.dev_options import GeneratedOptions
+from schedlib.dev.dev_verb import GeneratedOptions
 from schedlib.dev.mutant_kernel import (
     CORE,
     COUNTING,

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from schedlib import doctor
 from schedlib.cache import cache_dir
-from schedlib.dev.dev_options import LitmusOptions
+from schedlib.dev.dev_verb import LitmusOptions
 from schedlib.errors import SchedlineError
 from schedlib.git import git
 from schedlib.paths import KUNIT

@@ -21,7 +21,7 @@ from schedlib import main as command
 from schedlib.c2c.c2c_options import WORKLOADS
 from schedlib.cache import write_atomic
 from schedlib.contracts.contract_rules import our_rules, pack_rules
-from schedlib.dev.dev_options import DocsOptions
+from schedlib.dev.dev_verb import DocsOptions
 from schedlib.dev.made_pictures import PICTURES, RECORDED
 from schedlib.dev.mutants_page import score_table
 from schedlib.errors import SchedlineError

@@ -17,7 +17,7 @@ from schedlib.c2c.c2c_job import remembered
 from schedlib.c2c.c2c_options import C2cOptions
 from schedlib.cache import cache_dir, results_directory
 from schedlib.check.mutants import GOOD, MUTANTS, Fate, Mutant, applied, read_mutants, try_mutant
-from schedlib.dev.dev_options import ATTACK, ATTACK_PACKS, EMULATED, MutantsOptions
+from schedlib.dev.dev_verb import ATTACK, ATTACK_PACKS, EMULATED, MutantsOptions
 from schedlib.errors import SchedlineError
 from schedlib.paths import CONFIGS, PROJECT
 from schedlib.tree.kernel_tree import Tree, open_tree

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schedlib import doctor
-from schedlib.dev.dev_options import OwnTestsOptions, QuickOptions
+from schedlib.dev.dev_verb import OwnTestsOptions, QuickOptions
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.paths import INSTALLED, PROJECT

@@ -19,7 +19,7 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.cache import cache_dir, lock
 from schedlib.console.expected import expected_tests
-from schedlib.dev.dev_options import (
+from schedlib.dev.dev_verb import (
     BOOT_CPUS,
     COMPILE_ROWS,
     KUNIT_RUNS,

@@ -40,11 +40,11 @@ from schedlib.formats import document
 from schedlib.gate.boot_order import GatePlan
 from schedlib.gate.boot_service import read_plan
 from schedlib.guest.boot import LOG_LIMIT
+from schedlib.paths import PLAN
 from schedlib.process import must
 from schedlib.progress import printable, say
 from schedlib.runs.guest_runs import COLLECTION, QueuedRun, brought, identity, queued
 from schedlib.runs.plan import new_plan
-from schedlib.runs.run_options import PLAN
 from schedlib.runs.workload_suites import Suite
 from schedlib.verdict import Verdict, worst
 

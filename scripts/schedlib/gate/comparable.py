@@ -17,8 +17,8 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.gate.boots import FOREIGN, LIMITS, STEAL, THROTTLED, Key, Side
 from schedlib.gate.gate_options import PLAN_FILE
+from schedlib.paths import PLAN
 from schedlib.runs.plan import RunPlan
-from schedlib.runs.run_options import PLAN
 from schedlib.verdict import Verdict
 
 _LEAD = 2

@@ -12,7 +12,6 @@ from msgspec import convert
 
 from schedlib import TOOL
 from schedlib.errors import SchedlineError
-from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.document import Document
 from schedlib.formats.gate_document import GatesUsed, JudgedMetric, Method
 from schedlib.formats.strict import Count, Moment, Positive, Strict, Word
@@ -28,7 +27,7 @@ from schedlib.gate.gate_options import GateOptions
 from schedlib.gate.gate_report import excluded, limits_of, p_of, per, signed
 from schedlib.gate.judging import of_the_rule
 from schedlib.gate.rules import Gate, GateRule, load_gate
-from schedlib.progress import printable
+from schedlib.progress import printable, wrapped
 from schedlib.verdict import Verdict, worst
 
 _LISTED = 8

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.gate_document import (
     GateDocument,
     GateMetric,
@@ -21,7 +20,7 @@ from schedlib.formats.gate_document import (
     UnjudgedMetric,
 )
 from schedlib.gate.rules import EXCESS
-from schedlib.progress import counted, printable
+from schedlib.progress import counted, printable, wrapped
 from schedlib.verdict import Verdict
 
 _Row = TypeVar("_Row", GateMetric, GateShare)

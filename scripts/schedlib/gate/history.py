@@ -21,13 +21,12 @@ import numpy as np
 from schedlib import TOOL
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.cover_letter import wrapped
 from schedlib.formats.document import Document
 from schedlib.formats.gate_document import GateDocument, GateMetric, GateSide
 from schedlib.formats.run_file import Direction
 from schedlib.formats.strict import Count, Moment, Number, Strict, Word
 from schedlib.gate.gate_options import HistoryOptions
-from schedlib.progress import printable
+from schedlib.progress import printable, wrapped
 from schedlib.verdict import Verdict, worst
 
 LEAST = 8

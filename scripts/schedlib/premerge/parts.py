@@ -35,7 +35,7 @@ from schedlib.layout.patch_text import touches_layout
 from schedlib.layout.rule_judge import Layout
 from schedlib.names import pack_names
 from schedlib.paths import CONFIGS
-from schedlib.premerge.premerge_options import TRAFFIC
+from schedlib.premerge.premerge_verb import TRAFFIC
 from schedlib.premerge.record import read_guests, write_guests, write_layouts
 from schedlib.premerge.series import PatchSeries, touched
 from schedlib.tree.compose import compose

@@ -27,7 +27,7 @@ from schedlib.guest.boot import LOG_LIMIT, Ending, GuestRun
 from schedlib.layout.members import Structure
 from schedlib.layout.rule_judge import Layout
 from schedlib.names import pack_names
-from schedlib.premerge.premerge_options import GATES, GUESTS, LAYOUTS, RUNS
+from schedlib.premerge.premerge_verb import GATES, GUESTS, LAYOUTS, RUNS
 from schedlib.verdict import Verdict, worst
 
 _AGAIN = "make it again: schedline premerge"

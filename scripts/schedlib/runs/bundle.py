@@ -25,7 +25,7 @@ from schedlib.paths import BUNDLE, BUNDLED_LIBRARIES, BUNDLED_PROGRAMS, CODE, PR
 from schedlib.process import run
 from schedlib.progress import step
 from schedlib.runs.programs import header_tree
-from schedlib.runs.run_options import PackOptions
+from schedlib.runs.run_verb import PackOptions
 from schedlib.verdict import Verdict
 
 TOP = "schedline"

@@ -28,10 +28,11 @@ from schedlib.guest.shared_libraries import with_libraries
 from schedlib.kernel.machine import now
 from schedlib.kernel.targets import Target
 from schedlib.kernel.topology import shape_of
+from schedlib.paths import PLAN
 from schedlib.progress import say, step
 from schedlib.runs.measure import OWN_JSON, Measured, command, head_of, read_run, skipped, time_limit, why_not
 from schedlib.runs.plan import boots_in, new_plan, refuse_another, runs_wanted, shuffled
-from schedlib.runs.run_options import PLAN, GuestOptions, RunOptions
+from schedlib.runs.run_verb import GuestOptions, RunOptions
 from schedlib.runs.runs_report import conclude
 from schedlib.runs.tool_process import Finished, said_in
 from schedlib.runs.tools import TOOLS

@@ -4,11 +4,45 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from schedlib.errors import SchedlineError
-from schedlib.options import Verbs, add_verb
-from schedlib.runs.run_options import KernelsOptions
+from schedlib.options import (
+    CHANGES,
+    TreeOptions,
+    Verbs,
+    add_verb,
+    existing_path,
+    new_directory,
+    option,
+)
+
+
+@dataclass(frozen=True)
+class KernelsOptions:
+    """The two or three kernels to build. placebo: True for the carried one."""
+
+    config: Path = option("--config FILE", "the .config of all kernels", existing_path, required=True)
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    base: str | None = option("--base REV", "revision of your tree without the change")
+    head: str | None = option("--head REV", "revision of your tree with the change")
+    changes: tuple[str, ...] = option(
+        "--change ID,...", "instead of revisions: build without and with these carried changes", CHANGES, default=()
+    )
+    with_: tuple[str, ...] = option("--with ID,...", "changes that all kernels get", CHANGES, default=())
+    placebo: Path | bool = option(
+        "--placebo FILE",
+        "build a third kernel, with the carried placebo of the change or with this patch",
+        existing_path,
+        default=False,
+        nargs="?",
+        const=True,
+    )
+    package: str = option("--package", "deb (default) or tar", default="deb", choices=("deb", "tar"))
+    out: Path = option(
+        "--out DIR", "directory for the packages (default: ./kernels)", new_directory, default=Path("kernels")
+    )
 
 
 def add_parser(verbs: Verbs) -> None:

@@ -26,7 +26,7 @@ from schedlib.kernel.kconfig import parse_config
 from schedlib.layout.compile import arch_table
 from schedlib.layout.members import read_members
 from schedlib.progress import say, step
-from schedlib.runs.run_options import KernelsOptions
+from schedlib.runs.kernels_verb import KernelsOptions
 from schedlib.tree.changes import State, apply_changes, apply_mail, hunks, patch_sets, present_changes
 from schedlib.tree.kernel_tree import Tree, checked_out, open_tree
 from schedlib.verdict import Verdict

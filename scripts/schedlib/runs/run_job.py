@@ -16,13 +16,14 @@ from schedlib.cache import cache_dir, lock
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.kernel.machine import fingerprint, now
+from schedlib.paths import PLAN
 from schedlib.progress import say, step
 from schedlib.runs import restore
 from schedlib.runs.measure import KEPT, Means, measure
 from schedlib.runs.plan import PlannedRun, RunPlan, boots_in, new_plan, refuse_another, runs_wanted, why_not_kept
 from schedlib.runs.programs import compiled
-from schedlib.runs.run_options import PLAN, RunOptions
-from schedlib.runs.runs_report import clock, conclude
+from schedlib.runs.run_verb import PackOptions, RunOptions
+from schedlib.runs.runs_report import clock, conclude, report
 from schedlib.runs.tool_process import why_no_fifo
 from schedlib.runs.tools import TOOLS
 from schedlib.runs.workload_suites import Suite, chosen, load_suite
@@ -43,7 +44,18 @@ def list_rows(options: RunOptions) -> Verdict:
     return Verdict.PASS
 
 
-def run(options: RunOptions) -> Verdict:
+def run(wanted: RunOptions | PackOptions) -> Verdict:
+    """Make the runs of a suite, sum up what was measured, list the rows of a suite, or pack a bundle."""
+    if isinstance(wanted, PackOptions):
+        from schedlib.runs.bundle import pack
+
+        return pack(wanted)
+    if wanted.report:
+        return report(wanted.report)
+    return list_rows(wanted) if wanted.listing else _run(wanted)
+
+
+def _run(options: RunOptions) -> Verdict:
     """Make the runs of a suite that this boot does not have yet, and judge all runs of this boot."""
     suite = _suite(options)
     cache = cache_dir()

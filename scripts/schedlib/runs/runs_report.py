@@ -19,9 +19,10 @@ from schedlib.formats import document
 from schedlib.formats.document import Document
 from schedlib.formats.run_file import Run, read_run, runs_below
 from schedlib.formats.strict import Amount, Moment, Positive, Strict, Whole, Word
+from schedlib.paths import PLAN
 from schedlib.progress import printable, tell
 from schedlib.runs.plan import SAME, RunPlan, saved_plan
-from schedlib.runs.run_options import PLAN, RunOptions
+from schedlib.runs.run_verb import RunOptions
 from schedlib.runs.workload_suites import Suite, WorkloadRow, load_suite, suite_names
 from schedlib.verdict import Verdict, worst
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from schedlib.check.check_options import CheckOptions
+from schedlib.check.check_verb import CheckOptions
 from schedlib.kernel.kconfig import load
 from schedlib.main import parser
 from schedlib.names import cpupri_variants

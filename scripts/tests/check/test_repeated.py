@@ -16,7 +16,7 @@ import pytest
 
 from schedlib.check import check_job
 from schedlib.check.check_boots import CheckPlan, make_plan
-from schedlib.check.check_options import CheckOptions
+from schedlib.check.check_verb import CheckOptions
 from schedlib.kernel.build import KernelPlan
 from schedlib.kernel.kconfig import load
 from schedlib.kernel.targets import TARGETS
@@ -80,7 +80,7 @@ def planned(tmp_path: Path, options: CheckOptions, commit: str, fragments: tuple
 
 def test_another_process_finds_the_same_state(tmp_path: Path) -> None:
     program = (
-        "from pathlib import Path; from schedlib.check.check_options import CheckOptions\n"
+        "from pathlib import Path; from schedlib.check.check_verb import CheckOptions\n"
         "import sys; from test_repeated import planned; print(planned(Path(sys.argv[1]), CheckOptions(), 'c1', ()))\n"
     )
     words = [sys.executable, "-c", program, str(tmp_path)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from schedlib.dev.dev_options import COMPILE_ROWS, CompileRow
+from schedlib.dev.dev_verb import COMPILE_ROWS, CompileRow
 from schedlib.dev.plain_tree import compile_row, warnings_of
 from schedlib.kernel.kconfig import load
 from schedlib.verdict import Verdict

@@ -12,7 +12,7 @@ import pytest
 
 from schedlib.cache import cache_dir
 from schedlib.contracts.c_tables import TABLE
-from schedlib.dev.dev_options import COMPILE_ROWS, SPARSE
+from schedlib.dev.dev_verb import COMPILE_ROWS, SPARSE
 from schedlib.dev.plain_tree import clone_with_series, compile_row
 from schedlib.kernel.build import build_directory, built
 from schedlib.kernel.kconfig import load

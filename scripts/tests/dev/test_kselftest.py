@@ -10,7 +10,7 @@ import pytest
 
 from conftest import read_words
 from schedlib.dev import dev_verb
-from schedlib.dev.dev_options import KUNIT_RUNS
+from schedlib.dev.dev_verb import KUNIT_RUNS
 from schedlib.dev.kselftest import Step, run_step, steps
 from schedlib.tree.compose import TESTS_DIRECTORY
 from schedlib.verdict import Verdict

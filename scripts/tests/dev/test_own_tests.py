@@ -12,7 +12,7 @@ import pytest
 
 from schedlib import doctor
 from schedlib.dev import own_tests
-from schedlib.dev.dev_options import OwnTestsOptions, QuickOptions
+from schedlib.dev.dev_verb import OwnTestsOptions, QuickOptions
 from schedlib.dev.own_tests import quick_tests
 from schedlib.verdict import Verdict
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from schedlib.console.expected import expected_tests
-from schedlib.dev.dev_options import KUNIT_RUNS
+from schedlib.dev.dev_verb import KUNIT_RUNS
 from schedlib.dev.plain_tree import (
     PlainRun,
     boot_row,

@@ -16,8 +16,8 @@ from schedlib.gate.boot_order import BootedKernel, GatePlan
 from schedlib.gate.boot_service import PROGRESS_FILE, BootAttempt, GateProgress
 from schedlib.gate.comparable import more_by_chance
 from schedlib.gate.gate_options import PLAN_FILE
+from schedlib.paths import PLAN
 from schedlib.runs.plan import PlannedRun, RunPlan
-from schedlib.runs.run_options import PLAN
 
 BOTH = GATES + GATES[GATES.index("\n[[metric]]") :].replace("rt_wakeup", "sleep_storm")
 

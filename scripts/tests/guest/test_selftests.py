@@ -12,7 +12,7 @@ import pytest
 from conftest import read_words, write_files
 from schedlib.check import check_verb
 from schedlib.check.check_boots import boot_and_judge, make_plan
-from schedlib.check.check_options import CheckOptions
+from schedlib.check.check_verb import CheckOptions
 from schedlib.console.expected import expected_tests
 from schedlib.console.judge import TestOutcome as Outcome
 from schedlib.console.judge import judge

@@ -19,7 +19,7 @@ from one_verb import main_of, parsed, said_without_libraries
 from schedlib.c2c.samples import MEASURED_FILE
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.premerge import premerge_options, premerge_verb, record
+from schedlib.premerge import premerge_verb, record
 from schedlib.premerge.evidence import BEGIN, END, block_in
 from schedlib.verdict import Verdict
 
@@ -43,7 +43,7 @@ def guests(place: Path, log: str, seen: str = "PASS") -> None:
     (place / "uml-8.log").write_bytes((LOGS / log).read_bytes())
     row = {"name": "uml-8", "cpus": 8, "ending": "exited", "seen": seen}
     content = {"schema": "guests-1", "target": "uml", "left_out": {}, "expected": [], "guests": [row]}
-    (place / premerge_options.GUESTS).write_text(json.dumps(content))
+    (place / premerge_verb.GUESTS).write_text(json.dumps(content))
 
 
 def series(place: Path, **more: Any) -> None:
@@ -57,7 +57,7 @@ def series(place: Path, **more: Any) -> None:
         "tree": "linux",
     }
     content |= {"base": "b" * 40, "head": "c" * 40, "patches": [patch], "parts": parts} | more
-    (place / premerge_options.SERIES).write_text(json.dumps(content))
+    (place / premerge_verb.SERIES).write_text(json.dumps(content))
 
 
 @pytest.fixture
@@ -143,9 +143,9 @@ def test_what_only_the_sender_saw_makes_it_worse_never_better(out: Path, capsys:
 
 
 def test_runs(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    campaign = campaigns.Campaign(out / premerge_options.RUNS)
+    campaign = campaigns.Campaign(out / premerge_verb.RUNS)
     campaign.boots(campaigns.noise(1), campaigns.noise(2))
-    (out / premerge_options.GATES).write_text(campaigns.GATES)
+    (out / premerge_verb.GATES).write_text(campaigns.GATES)
     text = made(out, capsys, 0)
     assert "runs: PASS" in text and "gates file: the sender's own" in text and "10+10" in text
     assert max(map(len, text.splitlines())) <= 72
@@ -164,7 +164,7 @@ def test_cache_line_traffic(out: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "cache-line traffic, rt on 8 emulated CPUs" in text and "7 files" in text
     both(out, 1000, 9000)
     assert "FAIL: root_domain, false_shared" in made(out, capsys, 1)
-    document.write(out / premerge_options.TRAFFIC / MEASURED_FILE, measured(rto_count=600, overloaded=200))
+    document.write(out / premerge_verb.TRAFFIC / MEASURED_FILE, measured(rto_count=600, overloaded=200))
     text = made(out, capsys, 1)
     assert "measured on a machine" in text and "root_domain.rto_count" in text
     assert max(map(len, text.splitlines())) <= 72
@@ -172,17 +172,17 @@ def test_cache_line_traffic(out: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_runs_alone(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     place = tmp_path / "big"
-    campaign = campaigns.Campaign(place / premerge_options.RUNS)
+    campaign = campaigns.Campaign(place / premerge_verb.RUNS)
     campaign.boots(campaigns.noise(1), campaigns.noise(2))
-    (place / premerge_options.GATES).write_text(campaigns.GATES)
+    (place / premerge_verb.GATES).write_text(campaigns.GATES)
     text = made(place, capsys, 0)
     assert "no series: runs alone" in text and "layout: not looked at" in text
 
 
 def test_a_damaged_series_is_not_taken_for_runs_alone(tmp_path: Path, cache: Path) -> None:
-    campaign = campaigns.Campaign(tmp_path / premerge_options.RUNS)
+    campaign = campaigns.Campaign(tmp_path / premerge_verb.RUNS)
     campaign.boots(campaigns.noise(1), campaigns.noise(2))
-    (tmp_path / premerge_options.SERIES).write_text("{")
+    (tmp_path / premerge_verb.SERIES).write_text("{")
     with pytest.raises(SchedlineError, match="is no premerge-1"):
         main(["premerge", "evidence", str(tmp_path)])
 
@@ -238,7 +238,7 @@ def test_a_mail_with_another_patch(out: Path, capsys: pytest.CaptureFixture[str]
     assert "the data are not about its patch" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", [premerge_options.LAYOUTS, f"head/{premerge_options.GUESTS}"])
+@pytest.mark.parametrize("name", [premerge_verb.LAYOUTS, f"head/{premerge_verb.GUESTS}"])
 @pytest.mark.parametrize(
     "content",
     [
@@ -258,17 +258,17 @@ def test_damage(out: Path, name: str, content: str) -> None:
 
 @pytest.mark.parametrize("number", [-1, 1.5, "8", True, None])
 def test_offsets_that_are_none(out: Path, number: object) -> None:
-    content = json.loads((out / premerge_options.LAYOUTS).read_text())
+    content = json.loads((out / premerge_verb.LAYOUTS).read_text())
     content["columns"]["x86_64"][1]["structures"]["rq"]["members"][0]["offset"] = number
-    (out / premerge_options.LAYOUTS).write_text(json.dumps(content))
+    (out / premerge_verb.LAYOUTS).write_text(json.dumps(content))
     with pytest.raises(SchedlineError, match=r"members\[0\]\.offset: Expected int"):
         main(["premerge", "evidence", str(out)])
 
 
 def test_a_condition_that_is_none(out: Path) -> None:
-    content = json.loads((out / premerge_options.LAYOUTS).read_text())
+    content = json.loads((out / premerge_verb.LAYOUTS).read_text())
     content["columns"]["x86_64"][1]["holds"]["NOTHING"] = True
-    (out / premerge_options.LAYOUTS).write_text(json.dumps(content))
+    (out / premerge_verb.LAYOUTS).write_text(json.dumps(content))
     with pytest.raises(SchedlineError, match="holds for x86_64 knows the conditions of other contracts: NOTHING"):
         main(["premerge", "evidence", str(out)])
 
@@ -312,7 +312,7 @@ def test_words_are_checked_before_libraries_are_needed(out: Path, tmp_path: Path
 def test_only_runs_need_the_gates_libraries(out: Path) -> None:
     arguments = parsed(premerge_verb, ["premerge", "evidence", str(out)])
     assert arguments.libraries(arguments.read(arguments)) == ("core",)
-    (out / premerge_options.RUNS).mkdir()
+    (out / premerge_verb.RUNS).mkdir()
     assert arguments.libraries(arguments.read(arguments)) == ("core", "gate")
 
 
@@ -324,4 +324,4 @@ def test_block_in() -> None:
 
 def test_an_earlier_premerge_is_not_mixed_in(out: Path) -> None:
     with pytest.raises(SchedlineError, match="earlier premerge"):
-        premerge_options.refuse_old(out)
+        premerge_verb.refuse_old(out)

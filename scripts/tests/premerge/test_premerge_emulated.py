@@ -15,7 +15,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import TrafficResult
 from schedlib.premerge import parts
-from schedlib.premerge.premerge_options import TRAFFIC
+from schedlib.premerge.premerge_verb import TRAFFIC
 from schedlib.premerge.series import PatchSeries
 from schedlib.tree.kernel_tree import Tree, open_kdir
 from schedlib.verdict import Verdict

@@ -22,7 +22,7 @@ from schedlib.errors import SchedlineError
 from schedlib.gate.boots import read_side
 from schedlib.options import TreeOptions
 from schedlib.runs import bundle, run_verb
-from schedlib.runs.run_options import PackOptions
+from schedlib.runs.run_verb import PackOptions
 from schedlib.verdict import Verdict
 
 

@@ -18,7 +18,7 @@ from workload_runs import KNOWN
 
 from schedlib.errors import SchedlineError
 from schedlib.runs import run_job, workload_suites
-from schedlib.runs.run_options import RunOptions
+from schedlib.runs.run_verb import RunOptions
 from schedlib.verdict import Verdict
 
 

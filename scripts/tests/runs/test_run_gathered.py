@@ -17,8 +17,8 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.gate.boots import read_side
 from schedlib.gate.comparable import refuse_differences
+from schedlib.paths import PLAN
 from schedlib.runs.plan import new_plan
-from schedlib.runs.run_options import PLAN
 from schedlib.runs.runs_report import report
 from schedlib.runs.workload_suites import load_suite
 from schedlib.verdict import Verdict

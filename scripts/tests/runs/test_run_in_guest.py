@@ -29,7 +29,7 @@ from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat
 from schedlib.paths import SELFTESTS
 from schedlib.runs import guest_runs, run_verb
-from schedlib.runs.run_options import GUESTS, RunOptions
+from schedlib.runs.run_verb import GUESTS, RunOptions
 from schedlib.runs.workload_suites import chosen, load_suite
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict

@@ -17,10 +17,9 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.names import workload_rows
-from schedlib.paths import PROJECT
+from schedlib.paths import PLAN, PROJECT
 from schedlib.runs import run_verb, workload_suites
 from schedlib.runs.plan import PlannedRun, new_plan, refuse_another, saved_plan, shuffled, why_not_kept
-from schedlib.runs.run_options import PLAN
 from schedlib.runs.workload_suites import OWN, load_suite, suite_names
 
 MACHINE = {"machine_name": "m", "kernel": "7.3", "build_id": "b", "boot_id": "1"}
