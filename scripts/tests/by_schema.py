@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from jsonschema import Draft202012Validator
 
+from schedlib.dev.schemas import PUBLISHED, schema
 from schedlib.formats.document import Document
-from schedlib.formats.schemas import PUBLISHED, schema
 
 
 def kinds(below: type[Document] = Document) -> dict[str, type[Document]]:

@@ -34,6 +34,7 @@ JOBS_USE = {
     ("gate", "runs"): "files of other tools are read by the parsers that read the tools' outputs",
     ("fleet", "gate"): "a plan of boots becomes jobs",
     ("fleet", "runs"): "a job makes the runs of a suite",
+    ("dev", "premerge"): "the schema of its document is printed",
     ("premerge", "check"): "the suites run on base and head, and the mutants of what the series touches",
     ("premerge", "layout"): "the rules are judged on base and head",
     ("premerge", "c2c"): "the traffic of base and head is compared",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""verdict -> report: the files of a check, and its report for people."""
+"""verdict -> report: the document of a check, its other files, and its report for people."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Annotated, Literal, cast
 
-from msgspec import to_builtins
+from msgspec import Meta, to_builtins
 
 from schedlib.cache import write_atomic
 from schedlib.check import check_results
@@ -19,14 +19,105 @@ from schedlib.check.check_results import JudgedBoot, problem_text, skips
 from schedlib.console.expected import tests_of
 from schedlib.console.judge import TestOutcome, TestResult
 from schedlib.formats import document
-from schedlib.formats.check_document import CheckChange, CheckDocument, SaidPresence
+from schedlib.formats.document import Document
 from schedlib.formats.junit import junit_document
+from schedlib.formats.strict import Amount, Count, Moment, Strict, Word
 from schedlib.progress import table
 from schedlib.tree.changes import State, change_table
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree
 from schedlib.tree.suites import KunitSuite
 from schedlib.verdict import Verdict, worst
+
+SaidPresence = Literal["present", "partial", "absent", "n/a", "unknown"]
+
+
+class CheckTree(Strict, frozen=True):
+    """Where the kernel's source came from. dirty: files that are modified or untracked."""
+
+    origin: Word
+    base: str
+    dirty: Count
+
+
+class CheckChange(Strict, frozen=True):
+    """One change.
+
+    Attributes:
+        present: whether the running kernel says that it has the change; unknown when it says nothing.
+        state: its state in the composed tree.
+    """
+
+    id: Word
+    expected: bool
+    present: SaidPresence
+    state: str
+    verdict: Verdict
+
+
+class CheckTest(Strict, frozen=True):
+    """One test.
+
+    Attributes:
+        name: suite:case or suite:case:parameter.
+        line: line of the log, 0 if the log does not have it.
+    """
+
+    name: Word
+    outcome: Literal["PASS", "FAIL", "SKIP", "MISSING", "CRASHED"]
+    reason: str
+    duration_s: Amount | None
+    diagnostics: tuple[str, ...]
+    line: Count
+
+
+class CheckProblem(Strict, frozen=True):
+    """A problem of the log as a whole.
+
+    Attributes:
+        verdict: PASS for a remark.
+        test: the test that was running, or was the next to end.
+    """
+
+    kind: Annotated[str, Meta(pattern="^[a-z-]+$")]
+    line: Count
+    text: str
+    verdict: Verdict
+    test: str
+
+
+class CheckBoot(Strict, frozen=True):
+    """One guest, or one saved log."""
+
+    name: Word
+    command: tuple[str, ...]
+    ending: Literal["exited", "timed out", "killed", "died", "unknown"]
+    log: str
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None
+    seconds: Amount | None
+    verdict: Verdict
+    tests: tuple[CheckTest, ...]
+    problems: tuple[CheckProblem, ...]
+
+
+class CheckDocument(Document, frozen=True, kw_only=True):
+    """schedline check: the results of one or more judged boots.
+
+    Attributes:
+        tool: name and version of what wrote this file.
+        started: with time zone.
+        fingerprint: machine, kernel, build-id, configuration, command line, boot ids, tool versions.
+    """
+
+    schema: Literal["check-1"]
+    tool: Word
+    started: Moment
+    fingerprint: dict[str, str]
+    status: Verdict
+    tree: CheckTree | None
+    changes: tuple[CheckChange, ...]
+    boots: tuple[CheckBoot, ...]
+
 
 _MOST_REASONS = 8
 """So many reasons of skips are shown, unless --verbose: a report of a PASS then has at most 25 lines."""

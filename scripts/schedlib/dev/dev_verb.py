@@ -360,7 +360,7 @@ def add_parser(verbs: Verbs) -> None:
         text="Prints the schema, made from the type that reads and writes the document.",
         operands="NAME",
         read=lambda arguments: arguments.name,
-        job="formats.schemas.show",
+        job="dev.schemas.show",
     )
     schemas.add_argument("name", choices=("check", "contract", "gate", "layout", "premerge", "run"), metavar="NAME")
 

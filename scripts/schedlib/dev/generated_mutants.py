@@ -32,11 +32,10 @@ from schedlib.dev.mutant_kernel import (
     kernel_with,
     schema,
 )
-from schedlib.dev.mutants_page import score, share
+from schedlib.dev.mutants_page import GeneratedMutantsDocument, score, share
 from schedlib.errors import SchedlineError
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.document import write_plain
-from schedlib.formats.generated_mutants_document import GeneratedMutantsDocument
 from schedlib.formats.strict import Strict, Word, check_patterns
 from schedlib.git import git
 from schedlib.guest.boot import Ending, GuestRun, run_guest

@@ -23,11 +23,10 @@ from schedlib.cache import write_atomic
 from schedlib.contracts.contract_rules import our_rules, pack_rules
 from schedlib.dev.dev_verb import DocsOptions
 from schedlib.dev.made_pictures import PICTURES, RECORDED
-from schedlib.dev.mutants_page import score_table
+from schedlib.dev.mutants_page import GeneratedMutantsDocument, score_table
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.formats.document import read
-from schedlib.formats.generated_mutants_document import GeneratedMutantsDocument
 from schedlib.gate.decision import MISSED
 from schedlib.gate.rules import load_gate
 from schedlib.gate.statistics import bad_share

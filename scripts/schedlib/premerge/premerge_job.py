@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from schedlib.contracts.contract_rules import our_rules, pack_rules
 from schedlib.formats import document
 from schedlib.formats.b4_checks import B4Check, CheckRemark, CheckStatus, checks_text, tracked_range, with_remarks
 from schedlib.formats.junit import JUnitCase, JUnitSuite, Mark, junit_document
-from schedlib.formats.premerge_document import PremergeDocument, PremergePart
 from schedlib.gate.gate_options import GateOptions, gates_path
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import columns_for, ensure_tools
@@ -24,11 +23,20 @@ from schedlib.names import pack_names
 from schedlib.premerge import parts, record
 from schedlib.premerge.parts import Part
 from schedlib.premerge.premerge_verb import SERIES, PremergeOptions
-from schedlib.premerge.series import PatchSeries, read_series
+from schedlib.premerge.series import PatchSeries, PremergeDocument, PremergePart, read_series
 from schedlib.progress import counted, say, wrapped
 from schedlib.tree.changes import present_changes
 from schedlib.tree.kernel_tree import open_kdir
 from schedlib.verdict import Verdict, worst
+
+QUESTIONS: Mapping[str, str] = {
+    "layout": "does a layout rule break, on any architecture?",
+    "kunit": "do the KUnit suites pass on base and head?",
+    "c2c": "do emulated CPUs fetch more lines, or share more of them falsely?",
+    "mutants": "can the tests still fail on the code that the series touches?",
+    "runs": "is the head slower on a real machine?",
+}
+"""What each part asks."""
 
 _MARKS = {Verdict.PASS: None, Verdict.FAIL: Mark.FAILURE, None: Mark.SKIPPED}
 
@@ -76,9 +84,6 @@ def premerge(options: PremergeOptions) -> Verdict:
     for file in (out / SERIES, *([options.json] if options.json else [])):
         document.write(file, content)
     if options.html:
-        # jinja2 is installed only if a page is asked for.
-        from schedlib.premerge.premerge_page import page as html_page
-
         write_atomic(options.html, html_page(content))
     if options.form == "b4":
         print(checks_text(list(_checks(found))))
@@ -159,3 +164,25 @@ def premerge_document(
         patches=series.patches,
         parts=tuple(PremergePart(part.name, part.verdict, part.summary, part.lines) for part in found),
     )
+
+
+def html_page(document: PremergeDocument) -> str:
+    """The page as one self-contained HTML file. Subjects of patches and what a kernel printed are untrusted."""
+    # jinja2 is installed only if a page is asked for.
+    from schedlib.formats.html_page import rendered
+
+    return rendered(
+        Path(__file__).with_name("premerge_page.html.jinja"),
+        found=document,
+        banner=banner(document),
+        questions=QUESTIONS,
+        started=document.started.isoformat(" ", "seconds"),
+    )
+
+
+def banner(document: PremergeDocument) -> str:
+    """What decided the verdict; for a PASS what was looked at."""
+    if document.status is Verdict.PASS:
+        return "looked at: " + ", ".join(part.name for part in document.parts if part.verdict is not None)
+    decided = (f"{part.name}: {part.summary}" for part in document.parts if part.verdict is document.status)
+    return "; ".join(decided) or "nothing was judged"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The series to be merged: commits up to a revision, or mails on top of one."""
+"""The series to be merged, commits or mails on top of one, and the document of what `schedline premerge` says of it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,62 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from schedlib.errors import SchedlineError
-from schedlib.formats.premerge_document import PremergePatch
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Moment, Strict, Word
 from schedlib.git import git, try_git
 from schedlib.runs.packages import revision
 from schedlib.tree.changes import apply_mail, hunks, read_mail
 from schedlib.tree.kernel_tree import Tree
+from schedlib.verdict import Verdict
+
+
+class PremergePatch(Strict, frozen=True):
+    """One patch.
+
+    Attributes:
+        commit: in the cache's repository.
+        subject: the first line of its message.
+        patch_id: the output of `git patch-id --stable`.
+        sha256: of the mail that git format-patch makes of it, without commit id and version.
+    """
+
+    commit: Word
+    subject: str
+    patch_id: str
+    sha256: str
+
+
+class PremergePart(Strict, frozen=True):
+    """The result of one part. verdict: null if there was nothing to judge."""
+
+    name: Word
+    verdict: Verdict | None
+    summary: str
+    lines: tuple[str, ...]
+
+
+class PremergeDocument(Document, frozen=True, kw_only=True):
+    """schedline premerge: what is known about a series before it is merged.
+
+    Attributes:
+        tool: name and version of what wrote this file.
+        started: with time zone.
+        tree: where it came from.
+        base, head: commits.
+    """
+
+    schema: Literal["premerge-1"]
+    tool: Word
+    started: Moment
+    status: Verdict
+    tree: str
+    base: Word
+    head: Word
+    patches: tuple[PremergePatch, ...]
+    parts: tuple[PremergePart, ...]
 
 
 @dataclass(frozen=True)

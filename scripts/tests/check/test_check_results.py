@@ -17,10 +17,10 @@ from msgspec import to_builtins
 from by_schema import validator
 from schedlib.check import check_results
 from schedlib.check.check_results import JudgedBoot, check_document, junit_suites, ktap_text
+from schedlib.check.report import CheckChange
 from schedlib.console.judge import Judgement, Problem, judge
 from schedlib.console.judge import TestOutcome as Outcome
 from schedlib.console.judge import TestResult as Result
-from schedlib.formats.check_document import CheckChange
 from schedlib.formats.junit import junit_document
 from schedlib.guest.boot import Ending, GuestRun
 from schedlib.verdict import Verdict, worst

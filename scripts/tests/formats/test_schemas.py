@@ -16,9 +16,9 @@ from test_run_file import DAMAGED, TEXT
 from by_schema import kinds, validator
 from one_verb import main_of
 from schedlib.dev import dev_verb
+from schedlib.dev.schemas import PUBLISHED
 from schedlib.formats.c2c_document import Counts
 from schedlib.formats.document import Document
-from schedlib.formats.schemas import PUBLISHED
 from schedlib.formats.strict import Strict
 from schedlib.paths import PROJECT
 

@@ -179,7 +179,7 @@ def test_page_and_junit(tree: Tree) -> None:
 def test_the_html_page_says_what_decided_and_escapes_what_is_theirs(
     verdicts: tuple[Verdict | None, Verdict | None], said: str, tree: Tree
 ) -> None:
-    premerge_page = pytest.importorskip("schedlib.premerge.premerge_page")
+    pytest.importorskip("jinja2")
     layout, kunit = verdicts
     found = [
         Part("layout", layout, "1 rule broken", ("<script>x</script> \x1b[31m",)),
@@ -188,11 +188,11 @@ def test_the_html_page_says_what_decided_and_escapes_what_is_theirs(
     verdict = worst([each for each in verdicts if each] or [Verdict.INCONCLUSIVE])
     series = read_series(tree, "base", None, None)
     content = premerge_job.premerge_document(datetime.now(UTC), "~/linux", series, found, verdict)
-    page = premerge_page.page(content)
+    page = premerge_job.html_page(content)
     assert f'class="name">{verdict.name}</span> <span><bdi>{said}</bdi>' in page
     assert "&lt;script&gt;x&lt;/script&gt;" in page and "<script" not in page and "\x1b" not in page
-    assert page == premerge_page.page(content)
-    assert all(part.name in premerge_page.QUESTIONS for part in content.parts)
+    assert page == premerge_job.html_page(content)
+    assert all(part.name in premerge_job.QUESTIONS for part in content.parts)
 
 
 def words(kdir: Path, out: Path, *more: str) -> list[str]:

@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from schedlib.formats.check_document import CheckDocument
+from schedlib.check.report import CheckDocument
 from schedlib.formats.contract_file import Contract
 from schedlib.formats.document import Document
 from schedlib.formats.gate_document import GateDocument
 from schedlib.formats.layout_document import LayoutDocument
-from schedlib.formats.premerge_document import PremergeDocument
 from schedlib.formats.run_file import Run
 from schedlib.formats.strict import Strict
+from schedlib.premerge.series import PremergeDocument
 from schedlib.verdict import Verdict
 
 PUBLISHED: dict[str, type[Strict]] = {
