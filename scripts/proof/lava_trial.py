@@ -7,22 +7,20 @@ In one the kernels do not differ and a job is killed in the middle; in the other
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from schedlib import doctor
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.errors import SchedlineError
-from schedlib.fleet.fleet_collect import LOG, collect, log_of_job
+from schedlib.fleet.fleet_collect import LOG, collect
 from schedlib.fleet.fleet_jobs import write_jobs
 from schedlib.fleet.fleet_options import FleetCollectOptions, FleetJobsOptions
 from schedlib.fleet.job_definition import READY, yaml_text
@@ -36,7 +34,7 @@ from schedlib.kernel.build import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import choose
 from schedlib.options import TreeOptions
 from schedlib.paths import CONFIGS
-from schedlib.process import clean_environment, dying_with_us, must
+from schedlib.process import clean_environment, dying_with_us
 from schedlib.progress import say, step
 from schedlib.tree.kernel_tree import Tree, open_tree, put_files
 from schedlib.verdict import Verdict
@@ -68,41 +66,18 @@ _BROKEN = _PINS + "\tcpumask_copy(new_mask, cpumask_of(cpumask_first(cpus_allowe
 _SYSCALLS = "kernel/sched/syscalls.c"
 
 
-@dataclass(frozen=True)
-class LavaTrialOptions:
-    """A trial of LAVA.
-
-    Attributes:
-        server: LAVA's address; None for lava-run.
-        tags: with a server, a tag of each of its two devices.
-        token: a file for the API.
-        identity: of lavacli.
-    """
-
-    tree: TreeOptions
-    server: str | None = None
-    tags: tuple[str, ...] = ()
-    token: Path | None = None
-    identity: str = "default"
-
-
-def try_lava(wanted: LavaTrialOptions, out: Path) -> Verdict:
-    """Run the campaigns, and compare their verdicts with those that they have to have.
-
-    Raises:
-        SchedlineError: something is missing, or a kernel does not build.
-    """
-    doctor.require(["build", *wanted.tree.needs, TARGET, "in-guest", "fleet", *([] if wanted.server else ["lava"])])
-    if not wanted.server and os.geteuid() != 0:
-        raise SchedlineError("lava-run wants root", "sudo python3 scripts/proof lava_trial; or name a server of LAVA")
+def try_lava(chosen: TreeOptions, out: Path) -> Verdict:
+    """Run the campaigns, and compare their verdicts with those that they have to have."""
+    doctor.require(["build", *chosen.needs, TARGET, "in-guest", "fleet", "lava"])
+    if os.geteuid() != 0:
+        raise SchedlineError("lava-run wants root", "sudo python3 scripts/proof lava_trial")
     cache = cache_dir()
-    tree = open_tree(cache, wanted.tree)
+    tree = open_tree(cache, chosen)
     out.mkdir(parents=True, exist_ok=True)
     write_atomic(out / "gates.toml", _GATES)
-    images = _kernels(cache, tree, out / "kernels")
-    server = wanted.server and _LavaServer(wanted.identity)
-    engine: _Engine = server or _LavaRun(out)
-    place = _Campaigns(engine, out, images, wanted)
+    write_atomic(out / "device.yaml", yaml_text(device()))
+    write_atomic(out / "dispatcher.yaml", yaml_text({"dispatcher_ip": "127.0.0.1"}))
+    place = _Campaigns(out, _kernels(cache, tree, out / "kernels"), chosen)
     problems = [*_same(place), *_worse(place)]
     for problem in problems:
         print(f"not as it has to be: {problem}")
@@ -115,10 +90,9 @@ def try_lava(wanted: LavaTrialOptions, out: Path) -> Verdict:
 class _Campaigns:
     """Where campaigns are made, and of what."""
 
-    engine: _Engine
     out: Path
     images: Mapping[str, Path]
-    wanted: LavaTrialOptions
+    tree: TreeOptions
 
 
 def device() -> dict[str, object]:
@@ -128,21 +102,8 @@ def device() -> dict[str, object]:
         "lava_test_sh_cmd": "/bin/sh",
         "lava_test_shell_file": "~/.bashrc",
     }
-    options = [
-        "-M",
-        "q35",
-        "-accel",
-        "tcg",
-        "-cpu",
-        "max",
-        "-m",
-        str(MEMORY),
-        "-smp",
-        "2",
-        "-display",
-        "none",
-        *CONSOLE,
-    ]
+    shape = ("-M", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "2", "-display", "none")
+    options = [*shape, "-m", str(MEMORY), *CONSOLE]
     interrupt = {"interrupt-prompt": "", "interrupt-character": ""}
     return {
         "available_architectures": ["amd64"],
@@ -221,11 +182,11 @@ def _planned(place: _Campaigns, name: str, candidate: str) -> Path:
             plan=directory,
             device=CONFIGS / "fleet" / f"{TARGET}.toml",
             kernels=tuple(kernels.items()),
-            machines=1 if place.wanted.tags else len(_MACHINES),
-            tags=place.wanted.tags,
+            machines=len(_MACHINES),
+            tags=(),
             url=None,
             dtb=None,
-            tree=place.wanted.tree,
+            tree=place.tree,
         )
     )
     return directory
@@ -233,25 +194,25 @@ def _planned(place: _Campaigns, name: str, candidate: str) -> Path:
 
 def _same(place: _Campaigns) -> Iterator[str]:
     """A campaign without a change, of which one job is killed. It never FAILs, and PASSes once the job was repeated."""
-    engine, directory = place.engine, _planned(place, "same", "-same")
-    with _jobs(engine, directory, (0, "1"), (1, "killed")) as (first, second):
+    directory = _planned(place, "same", "-same")
+    with _jobs(directory, (0, "1"), (1, "killed")) as (first, second):
         _wait_for(second, READY, 2)
         second.kill()
         _wait([first, second], "same: a job, while another one was killed")
-    yield from _expect("home after a killed job", engine.collect(directory, ("1", "killed")), (Verdict.INCONCLUSIVE,))
+    yield from _expect("home after a killed job", _collected(directory, ("1", "killed")), (Verdict.INCONCLUSIVE,))
     yield from _expect("gate after a killed job", _gate(directory), (Verdict.PASS, Verdict.INCONCLUSIVE))
-    with _jobs(engine, directory, (1, "2")) as again:
+    with _jobs(directory, (1, "2")) as again:
         _wait(again, "same: the job, repeated")
-    yield from _expect("home", engine.collect(directory, ("1", "2")), (Verdict.PASS,))
+    yield from _expect("home", _collected(directory, ("1", "2")), (Verdict.PASS,))
     yield from _expect("gate without a change", _gate(directory), (Verdict.PASS,))
 
 
 def _worse(place: _Campaigns) -> Iterator[str]:
     """A campaign whose candidate is broken. All boots come home, and the gate FAILs."""
-    engine, directory = place.engine, _planned(place, "worse", "-broken")
-    with _jobs(engine, directory, (0, "1"), (1, "2")) as jobs:
+    directory = _planned(place, "worse", "-broken")
+    with _jobs(directory, (0, "1"), (1, "2")) as jobs:
         _wait(jobs, "worse: two jobs")
-    yield from _expect("home", engine.collect(directory, ("1", "2")), (Verdict.PASS,))
+    yield from _expect("home", _collected(directory, ("1", "2")), (Verdict.PASS,))
     yield from _expect("gate with a broken kernel", _gate(directory), (Verdict.FAIL,))
 
 
@@ -261,66 +222,20 @@ def _expect(what: str, found: Verdict, wanted: Sequence[Verdict]) -> Iterator[st
         yield f"{what} is {found.name}, and has to be {' or '.join(each.name for each in wanted)}"
 
 
-class _Engine(Protocol):
-    """What runs jobs."""
+class _Job:
+    """A job of lava-run, which needs no server, under a name of its own."""
 
-    def submit(self, directory: Path, machine: int, name: str) -> _Job:
-        """Begin the job of a machine, under a name of its own."""
-        ...
-
-    def collect(self, directory: Path, jobs: Sequence[str]) -> Verdict:
-        """Collect the jobs of these names, the first machine's and the second one's."""
-        ...
-
-
-class _Job(Protocol):
-    """A job that runs."""
-
-    def said(self) -> str:
-        """Its log so far."""
-        ...
-
-    def ended(self) -> bool: ...
-
-    def kill(self) -> None: ...
-
-
-class _LavaRun:
-    """lava-run, without a server."""
-
-    def __init__(self, out: Path) -> None:
-        self._out = out
-        write_atomic(out / "device.yaml", yaml_text(device()))
-        write_atomic(out / "dispatcher.yaml", yaml_text({"dispatcher_ip": "127.0.0.1"}))
-
-    def submit(self, directory: Path, machine: int, name: str) -> _Job:
+    def __init__(self, directory: Path, machine: int, name: str) -> None:
         place = directory / "lava-run" / name
         place.mkdir(parents=True)
         files = {"--device": "device.yaml", "--dispatcher": "dispatcher.yaml"}
-        words = [word for option, file in files.items() for word in (option, str(self._out / file))]
-        number = f"{os.getpid()}{machine}"
-        argv = [
-            "lava-run",
-            "--job-id",
-            number,
-            "--output-dir",
-            str(place),
-            *words,
-            str(_definition(directory, machine)),
-        ]
-        return _LavaRunJob(argv, place / LOG)
-
-    def collect(self, directory: Path, jobs: Sequence[str]) -> Verdict:
-        found = (f"{machine}={directory}/lava-run/{job}" for machine, job in zip(_MACHINES, jobs, strict=True))
-        return _collected(FleetCollectOptions(plan=directory, jobs=tuple(found)))
-
-
-class _LavaRunJob:
-    def __init__(self, argv: Sequence[str], log: Path) -> None:
-        self._log = log
-        with log.open("wb") as file:
+        words = [word for option, file in files.items() for word in (option, directory.parent / file)]
+        definition = sorted((directory / "jobs").glob("*.yaml"))[machine]
+        argv = ["lava-run", "--job-id", f"{os.getpid()}{machine}", "--output-dir", place, *words, definition]
+        self._log = place / LOG
+        with self._log.open("wb") as file:
             self._process = subprocess.Popen(
-                dying_with_us(argv),
+                dying_with_us([str(word) for word in argv]),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=file,
@@ -340,54 +255,13 @@ class _LavaRunJob:
         self._process.wait()
 
 
-class _LavaServer:
-    """A server of LAVA, by lavacli. It has at least two QEMU devices that have nothing else to do."""
-
-    def __init__(self, identity: str) -> None:
-        self.identity = identity
-        self._ids: dict[tuple[Path, str], str] = {}
-
-    def submit(self, directory: Path, machine: int, name: str) -> _Job:
-        number = self.lavacli("jobs", "submit", str(_definition(directory, machine))).strip()
-        self._ids[directory, name] = number
-        return _ServerJob(self, number)
-
-    def collect(self, directory: Path, jobs: Sequence[str]) -> Verdict:
-        ids = tuple(self._ids[directory, job] for job in jobs)
-        return _collected(FleetCollectOptions(directory, ids, self.identity))
-
-    def lavacli(self, *words: str) -> str:
-        return must(["lavacli", "-i", self.identity, *words], next_step="lavacli identities add --help")
-
-
-class _ServerJob:
-    def __init__(self, server: _LavaServer, number: str) -> None:
-        self._server, self._number = server, number
-
-    def said(self) -> str:
-        with suppress(SchedlineError):  # there is no log before the job runs
-            return log_of_job(self._number, self._server.identity)[1]
-        return ""
-
-    def ended(self) -> bool:
-        return bool(json.loads(self._server.lavacli("jobs", "show", "--json", self._number))["state"] == "Finished")
-
-    def kill(self) -> None:
-        if not self.ended():
-            self._server.lavacli("jobs", "cancel", self._number)
-
-
-def _definition(directory: Path, machine: int) -> Path:
-    return sorted((directory / "jobs").glob("*.yaml"))[machine]
-
-
 @contextmanager
-def _jobs(engine: _Engine, directory: Path, *wanted: tuple[int, str]) -> Iterator[list[_Job]]:
+def _jobs(directory: Path, *wanted: tuple[int, str]) -> Iterator[list[_Job]]:
     """Jobs that run at the same time; none of them runs after the context."""
     running: list[_Job] = []
     try:
         for machine, name in wanted:
-            running.append(engine.submit(directory, machine, name))
+            running.append(_Job(directory, machine, name))
         yield running
     finally:
         for job in running:
@@ -415,13 +289,15 @@ def _until(done: Callable[[], bool], what: str) -> None:
         time.sleep(_POLL)
 
 
-def _collected(options: FleetCollectOptions) -> Verdict:
-    """Collect twice; the second time must not change a file."""
+def _collected(directory: Path, jobs: Sequence[str]) -> Verdict:
+    """Collect the jobs of these names, of both machines, twice; the second time must not change a file."""
+    found = (f"{machine}={directory}/lava-run/{job}" for machine, job in zip(_MACHINES, jobs, strict=True))
+    options = FleetCollectOptions(plan=directory, jobs=tuple(found))
     collect(options)
-    before = _content(options.plan)
+    before = _content(directory)
     verdict = collect(options)
-    if _content(options.plan) != before:
-        raise SchedlineError(f"{options.plan}: collecting a second time changed something", "report this")
+    if _content(directory) != before:
+        raise SchedlineError(f"{directory}: collecting a second time changed something", "report this")
     return verdict
 
 
@@ -441,15 +317,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="lava_trial")
     parser.add_argument("--kdir", help="a kernel tree (default: Debian's 7.3)")
     parser.add_argument("--out", type=Path, help="directory for the campaigns (default: in the cache)")
-    parser.add_argument("--server", help="use this server of LAVA, with two idle QEMU devices, in place of lava-run")
-    parser.add_argument("--tags", nargs=2, default=(), help="with --server: a tag that only one of the devices has")
-    parser.add_argument("--token", type=Path, help="file with a token for the server's API")
-    parser.add_argument("--identity", default="default", help="lavacli's identity")
     given = parser.parse_args()
-    if bool(given.server) != bool(given.tags):
-        parser.error("--server needs --tags: a job that is repeated has to find its device again")
-    wanted = LavaTrialOptions(TreeOptions(given.kdir), given.server, tuple(given.tags), given.token, given.identity)
-    return try_lava(wanted, results_directory(cache_dir(), given.out)).exit_code
+    return try_lava(TreeOptions(given.kdir), results_directory(cache_dir(), given.out)).exit_code
 
 
 if __name__ == "__main__":
