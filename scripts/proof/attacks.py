@@ -87,11 +87,7 @@ class Attacked:
 
 
 def declarations(preprocessed: str, tag: str) -> tuple[str, ...]:
-    """The declarations in the body of a structure, from the preprocessor's output.
-
-    Raises:
-        SchedlineError: the structure is not defined there.
-    """
+    """The declarations in the body of a structure, from the preprocessor's output."""
     return _defined(preprocessed, tag)[0]
 
 
@@ -295,9 +291,6 @@ def attack_column(cache: Path, tree: Tree, commit: str, column: Column, change: 
 
     Args:
         change: attack only the structures that the rules of this change are about; empty for all.
-
-    Raises:
-        SchedlineError: no compiler, or the kernel does not build.
     """
     ensure_tools([column])
     base = pack_layout(cache, tree, commit, column, our_rules())
@@ -426,11 +419,7 @@ class PackAttacked:
 
 
 def attack_packs(cache: Path, tree: Tree, commit: str, column: Column) -> tuple[PackAttacked, ...]:
-    """Put a new member at every place of every structure of the packs, and move the members that rules name.
-
-    Raises:
-        SchedlineError: no compiler, or the kernel does not build.
-    """
+    """Put a new member at every place of every structure of the packs, and move the members that rules name."""
     ensure_tools([column])
     rules = pack_rules(pack_names())
     base = pack_layout(cache, tree, commit, column, rules)

@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
@@ -22,24 +21,11 @@ from schedlib.errors import SchedlineError
 from schedlib.gate.fleet_gate import last_look, verdict_of
 from schedlib.gate.fleet_machines import FleetMachine, MetricBoots
 from schedlib.gate.rules import load_gate
-from schedlib.paths import PROJECT
+from schedlib.paths import PROGRAM
 from schedlib.progress import step
 from schedlib.verdict import Verdict
 
 _KNOWN = ("machine_name", "machine", "configuration", "command_line")
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A measured figure and its goal."""
-
-    name: str
-    value: float
-    goal: str
-    unit: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.value:.2f} {self.unit} (goal {self.goal})"
 
 
 def made_run(
@@ -62,14 +48,6 @@ def made_run(
     }
 
 
-def timed_gate(words: Sequence[str]) -> tuple[float, subprocess.CompletedProcess[str]]:
-    """Seconds that `schedline gate` takes with these words, imports included, and what it did."""
-    argv = [sys.executable, str(PROJECT / "scripts/schedline"), "gate", *words]
-    start = time.monotonic()
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    return time.monotonic() - start, done
-
-
 _BOOTS = 10
 _MODELS = 5
 _METRICS = 5
@@ -82,7 +60,6 @@ _FLEETS = {100: 1000, 1000: 200, 10_000: 20}
 
 _LARGEST = 10_000
 _START = datetime(2026, 1, 1, tzinfo=UTC)
-_RATES = "default"
 _GATES = """\
 [gate]
 looks = [10]
@@ -97,13 +74,12 @@ detect = 15
 """
 
 
-def fleet_rows() -> list[Figure]:
-    """The rates of wrong and right verdicts, in percent of the fleets; time and memory of the largest fleet.
+def fleet_rows() -> Iterator[str]:
+    """Lines with the rates of wrong and right verdicts; time and memory of the largest fleet.
 
     The gate of the rates is configs/gates/default.toml at eight boots; one metric is simulated, and the others count as
     not worse.
     """
-    rows = []
     for machines, fleets in _FLEETS.items():
         for name, change, goal in (
             ("no change", 0.0, "FAIL at most 1"),
@@ -113,19 +89,18 @@ def fleet_rows() -> list[Figure]:
             with step(f"{fleets} fleets of {machines}, {name}"):
                 counts = _verdicts(machines, fleets, change)
             for what, count in counts.items():
-                said = f"{machines} machines, {name}: {what}"
-                rows.append(Figure(said, 100 * count / fleets, goal, f"% of {fleets} fleets"))
+                share = f"{100 * count / fleets:.2f} % of {fleets} fleets"
+                yield f"{machines} machines, {name}: {what}: {share} (goal {goal})"
     with step(f"writing {_LARGEST} machines, {2 * _BOOTS * _LARGEST} run files"), _written(_LARGEST) as place:
         taken = _timed_gate(place)
     memory = getrusage(RUSAGE_CHILDREN).ru_maxrss / 1024
-    rows.append(Figure(f"gate of {_LARGEST} machines, {2 * _BOOTS} boots each", taken, "under 60 s", "s"))
-    rows.append(Figure("memory of its largest process", memory, "under 2000 MB", "MB"))
-    return rows
+    yield f"gate of {_LARGEST} machines, {2 * _BOOTS} boots each: {taken:.2f} s (goal under 60 s)"
+    yield f"memory of its largest process: {memory:.2f} MB (goal under 2000 MB)"
 
 
 def _verdicts(machines: int, fleets: int, change: float) -> dict[str, int]:
     """How many fleets have each verdict, and in how many the one model is named and no other."""
-    gate = load_gate(_RATES)
+    gate = load_gate("default")
     rule = gate.rules[0]
     lot = np.random.default_rng([machines, round(1000 * change)])
     models = [f"model {number % _MODELS}" for number in range(machines)]
@@ -175,7 +150,11 @@ def _written(machines: int) -> Iterator[Path]:
 
 
 def _timed_gate(place: Path) -> float:
-    taken, done = timed_gate(["--fleet", str(place / "fleet"), "--gates", str(place / "gates.toml")])
+    """The seconds that `schedline gate` takes for such a fleet, imports included."""
+    argv = [sys.executable, str(PROGRAM), "gate", "--fleet", f"{place}/fleet", "--gates", f"{place}/gates.toml"]
+    start = time.monotonic()
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    taken = time.monotonic() - start
     if done.returncode != Verdict.FAIL.exit_code or "x86_64 Model 0 (" not in " ".join(done.stdout.split()):
         raise SchedlineError(f"the gate did not find the model: {done.stdout[-300:]}{done.stderr[-300:]}", "report it")
     return taken

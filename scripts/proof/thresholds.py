@@ -76,6 +76,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 """Sets the timer slack (PR_SET_TIMERSLACK, in ns) and becomes a program."""
 
 Outcome = Literal["FAIL", "PASS", "SKIP", "ERROR"]
+_UNCLEAR: tuple[Outcome, ...] = ("SKIP", "ERROR")
 _TEST = re.compile(r"^(not ok|ok) \d+ (\w+)(.*)$", re.M)
 
 
@@ -104,24 +105,18 @@ class Case:
 
 @dataclass(frozen=True)
 class Detection:
-    """The batches of one workload in one case.
+    """The batches of one workload in one case: how many ended how, and how often each test failed."""
 
-    Attributes:
-        failed: batches of which a test failed.
-        skipped: batches of which none failed, and in which a regression of the median could have been missed.
-        tests: how often each test failed.
-        goal: percent of the batches that have to fail; a negative one is the most that may fail.
-    """
-
-    case: str
+    case: Case
     tool: str
-    batches: int
-    failed: int
-    skipped: int
-    errors: int
-    tests: Mapping[str, int]
-    goal: float | None
-    met: bool
+    outcomes: Counter[Outcome]
+    tests: Counter[str]
+
+    @property
+    def met(self) -> bool:
+        """Whether enough of the batches failed, or few enough."""
+        goal, share = self.case.goal.get(self.tool), 100 * self.outcomes["FAIL"] / self.case.batches
+        return goal is None or (share <= -goal if goal < 0 else share >= goal)
 
 
 def cases(unchanged: int, changed: int) -> list[Case]:
@@ -264,36 +259,19 @@ def measure(programs: Path, place: Path, wanted: Sequence[Case]) -> Iterator[lis
                     result, names = outcome(bench.batch(case, medians[tool]), TOOLS[tool])
                     counts[tool][result] += 1
                     failed[tool].update(names)
-        found = []
-        for tool in TOOLS:
-            share = 100 * counts[tool]["FAIL"] / case.batches
-            goal = case.goal.get(tool)
-            found.append(
-                Detection(
-                    case=case.name,
-                    tool=tool,
-                    batches=case.batches,
-                    failed=counts[tool]["FAIL"],
-                    skipped=counts[tool]["SKIP"],
-                    errors=counts[tool]["ERROR"],
-                    tests=dict(failed[tool]),
-                    goal=goal,
-                    met=goal is None or (share <= -goal if goal < 0 else share >= goal),
-                )
-            )
-        yield found
+        yield [Detection(case, tool, counts[tool], failed[tool]) for tool in TOOLS]
 
 
 def _cell(row: Detection) -> str:
-    extra = [f"{count} {name}" for count, name in ((row.skipped, "skip"), (row.errors, "error")) if count]
-    missed = "" if row.met else " !"
-    return f"{row.failed}/{row.batches}" + (f" ({', '.join(extra)})" if extra else "") + missed
+    extra = [f"{row.outcomes[word]} {word.lower()}" for word in _UNCLEAR if row.outcomes[word]]
+    shown = f"{row.outcomes['FAIL']}/{row.case.batches}" + (f" ({', '.join(extra)})" if extra else "")
+    return shown + ("" if row.met else " !")
 
 
 def text(rows: Sequence[Detection]) -> str:
     """The table: batches that failed / batches. "!" marks a missed goal."""
-    names = list(dict.fromkeys(row.case for row in rows))
-    cells = {(row.case, row.tool): _cell(row) for row in rows}
+    names = list(dict.fromkeys(row.case.name for row in rows))
+    cells = {(row.case.name, row.tool): _cell(row) for row in rows}
     widths = [max(len(tool), *(len(cells[name, tool]) for name in names)) for tool in TOOLS]
     out = ["".join([f"{'batches that FAIL':18}", *(f"{tool:>{w + 2}}" for tool, w in zip(TOOLS, widths, strict=True))])]
     for name in names:
@@ -302,7 +280,7 @@ def text(rows: Sequence[Detection]) -> str:
     for row in rows:
         if not row.met:
             tests = ", ".join(f"{count} {name}" for name, count in sorted(row.tests.items()))
-            out.append(f"{row.case}, {row.tool}: {tests or 'no test'} failed")
+            out.append(f"{row.case.name}, {row.tool}: {tests or 'no test'} failed")
     return "\n".join(out)
 
 
