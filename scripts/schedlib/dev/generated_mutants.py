@@ -8,12 +8,12 @@ import random
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
 from schedlib import doctor
 from schedlib.cache import cache_dir, read_json, write_json
@@ -32,10 +32,10 @@ from schedlib.dev.mutant_kernel import (
     kernel_with,
     schema,
 )
-from schedlib.dev.mutants_page import GeneratedMutantsDocument, score, share
+from schedlib.dev.mutants_page import End, GeneratedMutant, GeneratedMutantsDocument, score, share
 from schedlib.errors import SchedlineError
+from schedlib.formats import document
 from schedlib.formats.data_file import read_toml
-from schedlib.formats.document import write_plain
 from schedlib.formats.strict import Strict, Word, check_patterns
 from schedlib.git import git
 from schedlib.guest.boot import Ending, GuestRun, run_guest
@@ -101,30 +101,14 @@ class EquivalentData(Strict, frozen=True):
     equivalent: tuple[Equivalent, ...] = ()
 
 
-class End(Enum):
-    """How a mutant ended."""
-
-    ASSERTION = "assertion"
-    CRASH = "crash"
-    HANG = "hang"
-    WARNING = "warning"
-    SURVIVED = "survived"
-    SAME_CODE = "same code"
-    EQUIVALENT = "equivalent"
-    NOT_TRIED = "not tried"
-
-
 KILLS = (End.ASSERTION, End.CRASH, End.HANG, End.WARNING)
 
 
-@dataclass(frozen=True)
-class Tried:
-    """A mutant, how it ended, where, and what failed."""
-
-    mutant: Numbered
-    end: End
-    on: str = ""
-    failed: tuple[str, ...] = ()
+def ended(each: Numbered, end: End, on: str = "", failed: tuple[str, ...] = ()) -> GeneratedMutant:
+    """A mutant with its end."""
+    change = each.change
+    names = (change.function, change.line, change.operator, change.old, change.new)
+    return GeneratedMutant(each.file, *names, end, on, failed)
 
 
 @dataclass(frozen=True)
@@ -317,7 +301,7 @@ def _judged(built: Built, number: int, glob: str, counted: Counted) -> tuple[End
     return end, failed
 
 
-def _try(mutant: Numbered, kernels: Sequence[Built], first: str, counted: Mapping[str, Counted]) -> Tried:
+def _try(mutant: Numbered, kernels: Sequence[Built], first: str, counted: Mapping[str, Counted]) -> GeneratedMutant:
     """Boot a mutant: in each configuration first the suites that most likely notice, then all, until it is noticed."""
     lost: tuple[str, ...] = ()
     for built in kernels:
@@ -333,45 +317,31 @@ def _try(mutant: Numbered, kernels: Sequence[Built], first: str, counted: Mappin
                 end, failed = _judged(built, mutant.number, "", counted[built.name])
             write_json(record, {"end": end.value, "failed": failed})
         if end in KILLS:
-            return Tried(mutant, end, built.name, failed)
+            return ended(mutant, end, built.name, failed)
         lost += failed
-    return Tried(mutant, End.SURVIVED if kernels else End.SAME_CODE, "", lost)
+    return ended(mutant, End.SURVIVED if kernels else End.SAME_CODE, "", lost)
 
 
 def judged_equivalents(
-    tried: Sequence[Tried], pool: Sequence[Numbered], known: Sequence[Equivalent]
-) -> tuple[tuple[Tried, ...], list[str]]:
+    tried: Sequence[GeneratedMutant], pool: Sequence[Numbered], known: Sequence[Equivalent]
+) -> tuple[tuple[GeneratedMutant, ...], list[str]]:
     """The mutants with those of the list as equivalent, and what is wrong with the list."""
     listed = {(row.function, row.old, row.new) for row in known}
-    there = {_key(each) for each in pool}
+    there = {(each.change.function, each.change.old, each.change.new) for each in pool}
     wrong = [f"no such mutant any more: {name}: {old} => {new}" for name, old, new in sorted(listed - there)]
-    found = []
-    for each in tried:
-        if _key(each.mutant) in listed and each.end in KILLS:
-            wrong.append(f"listed as equivalent, and it dies: {said(each)}")
-        is_one = _key(each.mutant) in listed and each.end is End.SURVIVED
-        found.append(replace(each, end=End.EQUIVALENT) if is_one else each)
+    wrong += [
+        f"listed as equivalent, and it dies: {each}" for each in tried if each.key in listed and each.end in KILLS
+    ]
+    found = (
+        replace(each, end=End.EQUIVALENT) if each.key in listed and each.end is End.SURVIVED else each for each in tried
+    )
     return tuple(found), wrong
-
-
-def _key(each: Numbered) -> tuple[str, str, str]:
-    return each.change.function, each.change.old, each.change.new
-
-
-def said(each: Tried) -> str:
-    """A mutant in one line."""
-    change = each.mutant.change
-    where = f"{each.mutant.file}:{change.line} {change.function}: {change.old} => {change.new}"
-    return f"{where} [{each.end.value}{': ' if each.failed else ''}{', '.join(each.failed[:3])}]"
 
 
 def try_generated(options: GeneratedOptions) -> Verdict:
     """Build the kernels, count what the suites reach, and boot the mutants.
 
     FAIL if one survives, a statement is never reached, or an equivalent is listed that is none.
-
-    Raises:
-        SchedlineError: the unchanged kernel does not build or pass, or no mutant is chosen.
     """
     data, known = read_toml(DATA, MutantData), read_toml(EQUIVALENT, EquivalentData).equivalent
     doctor.require(["build", *options.tree.needs])
@@ -406,12 +376,23 @@ def try_generated(options: GeneratedOptions) -> Verdict:
     unreached, excused = not_run([each for each in statements if each not in ran], sources, data)
     without_effect = {each.number for each in some if statement_of(each, statements) in excused}
     tried = _all_tried([each for each in some if each.number not in without_effect], built, data, counted)
-    tried += tuple(Tried(each, End.EQUIVALENT) for each in some if each.number in without_effect)
+    tried += tuple(ended(each, End.EQUIVALENT) for each in some if each.number in without_effect)
     tried, wrong = judged_equivalents(tried, pool, known)
     for line in _report(tried, unreached, wrong):
         print(line)
     if options.json:
-        write_plain(options.json, GeneratedMutantsDocument, _document(tree.origin, tried, unreached, wrong, options))
+        document.write(
+            options.json,
+            GeneratedMutantsDocument(
+                schema="generated-mutants-1",
+                tree=tree.origin,
+                sample=options.sample,
+                seed=options.seed,
+                mutants=tried,
+                unreached=unreached,
+                wrong=tuple(wrong),
+            ),
+        )
     return Verdict.FAIL if unreached or wrong or any(each.end is End.SURVIVED for each in tried) else Verdict.PASS
 
 
@@ -430,11 +411,11 @@ def _all_tried(
     built: Mapping[str, Built],
     data: MutantData,
     counted: Mapping[str, Counted],
-) -> tuple[Tried, ...]:
+) -> tuple[GeneratedMutant, ...]:
     """Try the mutants that compile, two guests at a time."""
-    found: list[Tried] = []
+    found: list[GeneratedMutant] = []
 
-    def one(mutant: Numbered) -> Tried | None:
+    def one(mutant: Numbered) -> GeneratedMutant | None:
         target = next(each for each in data.target if mutant.change.function in each.functions)
         builds = [b for name, b in built.items() if name in target.on and mutant.number not in b.lacking]
         if not builds:
@@ -446,40 +427,15 @@ def _all_tried(
             if each is not None:
                 found.append(each)
                 if each.end is not End.SAME_CODE:
-                    print(f"{number}/{len(some)} {said(each)}", flush=True)
+                    print(f"{number}/{len(some)} {each}", flush=True)
     return tuple(found)
 
 
-def _report(tried: Sequence[Tried], unreached: Sequence[str], wrong: Sequence[str]) -> Iterator[str]:
+def _report(tried: Sequence[GeneratedMutant], unreached: Sequence[str], wrong: Sequence[str]) -> Iterator[str]:
     yield f"{'function':32} mutants  assertion  crash  survived  no effect  score"
-    for name, count, assertions, crashes, survived, none, untried in score(_ends(tried)):
+    for name, count, assertions, crashes, survived, none, untried in score(tried):
         numbers = f"{count:7} {assertions:10} {crashes:6} {survived:9} {none:10}"
         yield f"{name:32} {numbers} {share(count, survived, untried):>6}"
     yield from (f"never executed: {each}" for each in unreached)
     yield from wrong
-    yield from (f"survived: {said(each)}" for each in tried if each.end is End.SURVIVED)
-
-
-def _ends(tried: Sequence[Tried]) -> Iterator[tuple[str, str]]:
-    return ((each.mutant.change.function, each.end.value) for each in tried)
-
-
-def _document(
-    tree: str, tried: Sequence[Tried], unreached: Sequence[str], wrong: Sequence[str], options: GeneratedOptions
-) -> dict[str, object]:
-    rows = [
-        {
-            "file": each.mutant.file,
-            "function": each.mutant.change.function,
-            "line": each.mutant.change.line,
-            "operator": each.mutant.change.operator,
-            "old": each.mutant.change.old,
-            "new": each.mutant.change.new,
-            "end": each.end.value,
-            "on": each.on,
-            "failed": list(each.failed),
-        }
-        for each in tried
-    ]
-    head = {"schema": "generated-mutants-1", "tree": tree, "sample": options.sample, "seed": options.seed}
-    return {**head, "mutants": rows, "unreached": list(unreached), "wrong": list(wrong)}
+    yield from (f"survived: {each}" for each in tried if each.end is End.SURVIVED)

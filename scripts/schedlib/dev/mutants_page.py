@@ -4,10 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
 from typing import Literal
 
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Positive, Strict, Whole, Word
+
+
+class End(Enum):
+    """How a mutant ended."""
+
+    ASSERTION = "assertion"
+    CRASH = "crash"
+    HANG = "hang"
+    WARNING = "warning"
+    SURVIVED = "survived"
+    SAME_CODE = "same code"
+    EQUIVALENT = "equivalent"
+    NOT_TRIED = "not tried"
 
 
 class GeneratedMutant(Strict, frozen=True):
@@ -15,7 +29,6 @@ class GeneratedMutant(Strict, frozen=True):
 
     Attributes:
         old, new: the changed lines, before and after.
-        end: assertion, crash, hang or warning; survived; same code or equivalent; or not tried.
         on: the configuration whose guest noticed it; empty if none did.
         failed: the tests that noticed, or what the log said.
     """
@@ -26,9 +39,18 @@ class GeneratedMutant(Strict, frozen=True):
     operator: Word
     old: str
     new: str
-    end: Literal["assertion", "crash", "hang", "warning", "survived", "same code", "equivalent", "not tried"]
-    on: str
-    failed: tuple[str, ...]
+    end: End
+    on: str = ""
+    failed: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What the list of equivalent mutants knows it by."""
+        return self.function, self.old, self.new
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line} {self.function}: {self.old} => {self.new}"
+        return f"{where} [{self.end.value}{': ' if self.failed else ''}{', '.join(self.failed[:3])}]"
 
 
 class GeneratedMutantsDocument(Document, frozen=True, kw_only=True):
@@ -49,18 +71,18 @@ class GeneratedMutantsDocument(Document, frozen=True, kw_only=True):
     wrong: tuple[str, ...]
 
 
-_NO_EFFECT = ("same code", "equivalent")
+_NO_EFFECT = (End.SAME_CODE, End.EQUIVALENT)
 
 
-def score(ends: Iterable[tuple[str, str]]) -> Iterator[tuple[str, int, int, int, int, int, int]]:
+def score(mutants: Iterable[GeneratedMutant]) -> Iterator[tuple[str, int, int, int, int, int, int]]:
     """For each function: how many count, die by assertion, by others, survive, have no effect, were not tried."""
-    by_function: dict[str, list[str]] = {}
-    for name, end in ends:
-        by_function.setdefault(name, []).append(end)
+    by_function: dict[str, list[End]] = {}
+    for each in mutants:
+        by_function.setdefault(each.function, []).append(each.end)
     for name, found in by_function.items():
         none = sum(end in _NO_EFFECT for end in found)
-        assertions, survived = found.count("assertion"), found.count("survived")
-        untried = found.count("not tried")
+        assertions, survived = found.count(End.ASSERTION), found.count(End.SURVIVED)
+        untried = found.count(End.NOT_TRIED)
         count = len(found) - none - untried
         yield name, count, assertions, count - assertions - survived, survived, none, untried
 
@@ -76,7 +98,7 @@ def score_table(runs: Sequence[GeneratedMutantsDocument]) -> Iterator[str]:
     files = {each.function: each.file for each in mutants}
     yield "| function | count | by assertion | by others | survived | no effect | not tried | score |"
     yield "|---|---|---|---|---|---|---|---|"
-    rows = list(score((each.function, each.end) for each in mutants))
+    rows = list(score(mutants))
     for file in dict.fromkeys(files.values()):
         mine = [row for row in rows if files[row[0]] == file]
         yield _row(f"**{file.rpartition('/')[2]}**", [sum(int(row[column]) for row in mine) for column in range(1, 7)])

@@ -16,14 +16,13 @@ from schedlib.dev.generated_mutants import (
     DATA,
     EQUIVALENT,
     STOP,
-    End,
     Equivalent,
     EquivalentData,
     MutantData,
     MutantTarget,
-    Tried,
     chosen,
     end_of,
+    ended,
     is_reached,
     judged_equivalents,
     not_run,
@@ -31,7 +30,7 @@ from schedlib.dev.generated_mutants import (
     touched,
 )
 from schedlib.dev.mutant_kernel import Numbered
-from schedlib.dev.mutants_page import score, share
+from schedlib.dev.mutants_page import End, GeneratedMutant, score, share
 from schedlib.formats.data_file import read_toml
 from schedlib.guest.boot import Ending, run_guest
 from schedlib.paths import CONFIGS
@@ -106,9 +105,9 @@ def test_a_statement_that_never_runs_needs_a_reason() -> None:
 def test_an_equivalent_that_dies_or_is_gone_is_wrong() -> None:
     pool = [mutant(1), mutant(2, old="c;"), mutant(3, old="d;")]
     tried = [
-        Tried(pool[0], End.SURVIVED),
-        Tried(pool[1], End.ASSERTION, "default", ("x",)),
-        Tried(pool[2], End.SURVIVED),
+        ended(pool[0], End.SURVIVED),
+        ended(pool[1], End.ASSERTION, "default", ("x",)),
+        ended(pool[2], End.SURVIVED),
     ]
     known = [Equivalent("f", old, "b;", "why") for old in ("a;", "c;", "e;")]
     found, wrong = judged_equivalents(tried, pool, known)
@@ -120,8 +119,9 @@ def test_an_equivalent_that_dies_or_is_gone_is_wrong() -> None:
 
 
 def test_the_score_of_each_function() -> None:
-    ends = ("assertion", "crash", "hang", "survived", "equivalent", "same code")
-    rows = [*(("f", end) for end in ends), ("g", "survived"), ("g", "not tried")]
+    ends = (End.ASSERTION, End.CRASH, End.HANG, End.SURVIVED, End.EQUIVALENT, End.SAME_CODE)
+    pairs = [*(("f", end) for end in ends), ("g", End.SURVIVED), ("g", End.NOT_TRIED)]
+    rows = [GeneratedMutant("a.c", name, 1, "constant", "a", "b", end) for name, end in pairs]
     assert list(score(rows)) == [("f", 4, 1, 2, 1, 2, 0), ("g", 1, 0, 0, 1, 0, 1)]
     assert (share(4, 1, 0), share(0, 0, 0), share(4, 1, 1)) == ("75%", "-", "-")
 
