@@ -8,22 +8,15 @@ import platform
 import re
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 
 from schedlib import doctor
-from schedlib.c2c import c2c_job, plugin_guest
-from schedlib.c2c.c2c_options import TAGS
-from schedlib.c2c.kernel_map import kernel_map
-from schedlib.c2c.objects import watches
-from schedlib.c2c.plugin_guest import Measurement, parameters_of
-from schedlib.cache import cache_dir, scratch
+from schedlib.cache import cache_dir
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
 from schedlib.check.check_verb import CheckOptions
 from schedlib.check.mutants import MUTANTS, read_mutants
@@ -32,7 +25,6 @@ from schedlib.dev.dev_verb import BenchOptions
 from schedlib.kernel.build import Kernel, build_directory, built, make
 from schedlib.kernel.kconfig import Configuration, load
 from schedlib.kernel.targets import TARGETS, Target
-from schedlib.kernel.topology import flat
 from schedlib.layout.columns import ensure_tools
 from schedlib.layout.compile import Column, chosen_archs, made
 from schedlib.layout.pack_units import pack_layout
@@ -50,9 +42,6 @@ _SCHEDLINE = str(PROGRAM)
 
 _STOCK = "CONFIG_KUNIT=y\nCONFIG_SMP=y\n"
 """The configuration of the stock build with which ours is compared."""
-
-_QUANTUM = 100
-_C2C_TIMEOUT = 900.0
 
 _HEADER = "kernel/sched/sched.h"
 
@@ -212,48 +201,12 @@ def _cpupri(cache: Path, tree: Tree, stock: Composition, split: Composition) -> 
     ]
 
 
-def _c2c(cache: Path, tree: Tree) -> list[BenchRow]:
-    """The overhead of c2c's plugin in a guest that counts instructions."""
-    with scratch(cache) as place:
-        made = c2c_job.built(cache, c2c_job.source(tree, _c2c_asked(32)), place)
-        return [
-            BenchRow(f"CPU time of c2c's guest, {cpus} CPUs: plugin / none", *_c2c_cost(cache, made, cpus), "1.25")
-            for cpus in (16, 32)
-        ]
-
-
-def _c2c_asked(cpus: int) -> Measurement:
-    """The default measurement with this number of CPUs and one quantum."""
-    return Measurement(parameters_of(flat(cpus)), flat(cpus), (_QUANTUM,), _C2C_TIMEOUT)
-
-
-def _c2c_cost(cache: Path, made: c2c_job.BuiltKernel, cpus: int) -> tuple[float, float]:
-    """CPU seconds of the same guest with and without the plugin. Other work does not matter to them."""
-    asked = _c2c_asked(cpus)
-    known = kernel_map(made.vmlinux, cache / "c2c", TAGS)
-    taken = []
-    with tempfile.TemporaryDirectory(prefix="schedline-") as name:
-        place = Path(name)
-        (place / "plan").write_text(c2c_job.plan(known, watches(known, asked.parameters.objects, cpus)))
-        archive = plugin_guest.archive_of(made.kernel, plugin_guest.files_for(cache, asked, asked.target), place)
-        library = plugin_guest.plugin(cache)
-        for plugin, quantum in ((library, _QUANTUM), (None, 0)):
-            files = place / "plan", place / "out", place / "tape"
-            words = plugin_guest.argv(asked, quantum, made.kernel.image, archive, plugin, *files)
-            before = getrusage(RUSAGE_CHILDREN)
-            with step(f"{cpus} CPUs {'with' if plugin else 'without'} the plugin"):
-                plugin_guest.boot(words, place / "console.log", _C2C_TIMEOUT)
-            after = getrusage(RUSAGE_CHILDREN)
-            taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return taken[0], taken[1]
-
-
 def _of_tree(only: str | None) -> tuple[list[BenchRow], str]:
     """The figures that need a kernel tree, and the name of the tree."""
     rows: list[BenchRow] = []
     cache = cache_dir()
     chosen = TreeOptions()
-    doctor.require(["build", *chosen.needs, "uml", "layout", "qemu-x86_64"])
+    doctor.require(["build", *chosen.needs, "uml", "layout"])
     tree = open_tree(cache, chosen)
     composition = compose(tree)
     refuse_conflicts(composition)
@@ -265,8 +218,6 @@ def _of_tree(only: str | None) -> tuple[list[BenchRow], str]:
         rows += _cpupri(cache, tree, composition, split)
     if only in (None, "layout"):
         rows += _layouts(cache, tree, composition.commit)
-    if only in (None, "c2c"):
-        rows += _c2c(cache, tree)
     return rows, f", {tree.origin}"
 
 
@@ -283,11 +234,7 @@ def _starts() -> list[BenchRow]:
 
 
 def bench(wanted: BenchOptions) -> Verdict:
-    """Measure everything, or the figures of one kind, and print them with the conditions.
-
-    Raises:
-        SchedlineError: a tool is missing, or a kernel does not build.
-    """
+    """Measure everything, or the figures of one kind, and print them with the conditions."""
     only = wanted.only
     rows, origin = ([], "") if only == "start" else _of_tree(only)
     if only in (None, "start"):

@@ -52,7 +52,7 @@ class BenchOptions:
     only: str | None = option(
         "--only",
         "only the figures of one kind",
-        choices=("start", "check", "cpupri", "layout", "c2c"),
+        choices=("start", "check", "cpupri", "layout"),
     )
 
 
