@@ -151,11 +151,7 @@ def run_step(one: Step) -> tuple[Verdict, str, Path]:
 
 
 def run_steps(chosen: TreeOptions) -> Verdict:
-    """Export the series into a clone of a tree, try each step there, and the tarball in a guest.
-
-    Raises:
-        SchedlineError: the tree is not available, or the series does not apply.
-    """
+    """Export the series into a clone of a tree, try each step there, and the tarball in a guest."""
     doctor.require(["build", *chosen.needs, "kselftest"])
     cache = cache_dir()
     tree = open_tree(cache, chosen)

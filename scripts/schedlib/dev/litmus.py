@@ -101,11 +101,7 @@ def litmus(wanted: LitmusOptions) -> Verdict:
 
 
 def check(tree: Tree, only: str = "*") -> tuple[Verdict, str]:
-    """Check tests, by a glob, against the memory model of a tree, with their variants. Returns verdict and output.
-
-    Raises:
-        SchedlineError: no test matches, herd7 is missing, or the tree has no memory model.
-    """
+    """Check tests, by a glob, against the memory model of a tree, with their variants. Returns verdict and output."""
     files = {
         name: text
         for path in sorted(LITMUS.glob("*.litmus"))

@@ -42,11 +42,7 @@ _PART = re.compile(r"(<!-- made: (?P<name>[^>]+?) -->)(?P<old>.*?)(?P<end><!-- e
 
 
 def docs(wanted: DocsOptions) -> Verdict:
-    """Write the made parts and the pictures where they differ, or only name the files.
-
-    Raises:
-        SchedlineError: there is no clone to write to, or a page asks for a part that nobody makes.
-    """
+    """Write the made parts and the pictures where they differ, or only name the files."""
     if INSTALLED:
         raise SchedlineError("pip has installed schedline without its pages", "run it in a clone")
     files = made(PROJECT)

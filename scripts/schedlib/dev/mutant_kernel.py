@@ -149,11 +149,7 @@ def refused(log: str) -> tuple[dict[int, str], list[str]]:
 
 
 def compiled(cache: Path, plan: KernelPlan, commit: str) -> dict[int, str]:
-    """Compile the scheduler of a commit; the mutants that the compiler refuses.
-
-    Raises:
-        SchedlineError: something else does not compile.
-    """
+    """Compile the scheduler of a commit; the mutants that the compiler refuses."""
     directory = build_directory(cache, plan.tree, plan.target, plan.configuration)
     words = [f"CROSS_COMPILE={plan.target.compiler}"]
     with lock(directory.with_name(f"{directory.name}.lock")), checked_out(plan.tree, commit):

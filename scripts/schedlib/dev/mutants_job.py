@@ -27,11 +27,7 @@ _QUANTA = (100,)
 
 
 def mutants(options: MutantsOptions) -> Verdict:
-    """Try each mutant; FAIL if one survives.
-
-    Raises:
-        SchedlineError: no mutant matches, a tool is missing, or the unchanged kernel does not build.
-    """
+    """Try each mutant; FAIL if one survives."""
     if options.generated:
         from schedlib.dev.generated_mutants import try_generated
 

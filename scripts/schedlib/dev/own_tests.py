@@ -34,11 +34,7 @@ Checks = list[tuple[str, Sequence[str]]]
 
 
 def test(wanted: OwnTestsOptions) -> Verdict:
-    """Style, types, shell scripts and all tests.
-
-    Raises:
-        SchedlineError: a tool is missing.
-    """
+    """Style, types, shell scripts and all tests."""
     doctor.require(doctor.JOBS["test"].needs, doctor.compilers())
     python = _python()
     others = "guest or tools or long" if wanted.long else "(guest or tools) and not long"

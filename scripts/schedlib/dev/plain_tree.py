@@ -102,11 +102,7 @@ def exported_tests(changes: Collection[str], without: Collection[str] = ()) -> t
 
 
 def run_kunit(clone: Path, name: str, wanted: KunitRun, changes: Collection[str]) -> PlainRun:
-    """Run the kunit.py of a clone that has the series, and some changes. name: of the files that it leaves.
-
-    Raises:
-        SchedlineError: it does not end.
-    """
+    """Run the kunit.py of a clone that has the series, and some changes. name: of the files that it leaves."""
     (clone.parent / "build").mkdir(exist_ok=True)
     document, log = clone.parent / f"{name}.json", clone.parent / f"{name}.log"
     document.unlink(missing_ok=True)
@@ -138,11 +134,7 @@ def run_kunit(clone: Path, name: str, wanted: KunitRun, changes: Collection[str]
 
 
 def test_tree(options: PlainTreeOptions) -> Verdict:
-    """Export tests and changes into a clone of a tree, and compile its scheduler or run its own kunit.py.
-
-    Raises:
-        SchedlineError: the tree is not available, the series does not apply, or kunit.py does not end.
-    """
+    """Export tests and changes into a clone of a tree, and compile its scheduler or run its own kunit.py."""
     return _compile(options) if options.compile else _run(options)
 
 

@@ -293,9 +293,5 @@ class TrafficResult(CountedDocument, frozen=True, kw_only=True):
 
 
 def read_result(path: Path) -> TrafficResult:
-    """Read a result from its file, or from the directory that contains the file.
-
-    Raises:
-        Refused: the file is not a valid result.
-    """
+    """Read a result from its file, or from the directory that contains the file."""
     return document.read_below(path, C2C_FILE, TrafficResult, "schedline c2c --out DIR writes one")

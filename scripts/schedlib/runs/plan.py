@@ -97,11 +97,7 @@ def new_plan(suite: Suite, runs: int, seed: int, fingerprint: Mapping[str, str])
 
 
 def saved_plan(out: Path) -> RunPlan | None:
-    """The plan of a directory, or None.
-
-    Raises:
-        Refused: the file exists and is not a plan.
-    """
+    """The plan of a directory, or None."""
     return document.read(out / PLAN, RunPlan, _OTHER) if (out / PLAN).exists() else None
 
 

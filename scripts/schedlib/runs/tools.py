@@ -39,21 +39,13 @@ class Output:
     files: Mapping[str, str] = field(default_factory=dict)
 
     def option(self, name: str) -> str:
-        """The value of an option on the command line.
-
-        Raises:
-            Unreadable: it was not given.
-        """
+        """The value of an option on the command line."""
         if name not in self.argv[:-1]:
             raise Unreadable(f"{name} was not given")
         return self.argv[list(self.argv).index(name) + 1]
 
     def json_file(self) -> dict[str, Any]:
-        """The JSON object that the tool wrote.
-
-        Raises:
-            Unreadable: the file does not exist, or is not a JSON object.
-        """
+        """The JSON object that the tool wrote."""
         try:
             found = json.loads(self.files[JSON_FILE])
         except KeyError as error:
@@ -116,11 +108,7 @@ def last_line(output: Output) -> str:
 
 
 def number(pattern: str, text: str, what: str) -> float:
-    """The first group of a pattern as a number.
-
-    Raises:
-        Unreadable: the pattern does not match.
-    """
+    """The first group of a pattern as a number."""
     if not (found := re.search(pattern, text, re.M)):
         raise Unreadable(f"no {what} in its output")
     return float(found.group(1))
