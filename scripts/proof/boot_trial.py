@@ -10,23 +10,21 @@ from __future__ import annotations
 
 import argparse
 import lzma
-import os
 import re
-import selectors
 import shutil
 import subprocess
 import sys
 import sysconfig
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from schedlib.errors import SchedlineError
+from schedlib.guest.boot import Ending, run_guest
 from schedlib.guest.command_line import machine, what_boots
 from schedlib.guest.shared_libraries import with_libraries
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat
-from schedlib.process import dying_with_us
 
 TARGET = TARGETS["qemu-x86_64"]
 CPUS = 2
@@ -153,48 +151,20 @@ def disk(place: Path, bundle: Path, kernels: Sequence[DebianKernel], plan: str, 
     return image
 
 
-class EmulatedMachine:
-    """The machine. Its console goes to a file."""
+def switched_on(own: DebianKernel, image: Path, log: Path, seconds: float, cut: str | None = None) -> Ending:
+    """Switch the machine on until it switches itself off, or pull the plug as soon as the console matches `cut`.
 
-    def __init__(self, own: DebianKernel, image: Path, log: Path) -> None:
-        drive = f"file={image},if=none,id=disk,format=raw"
-        device = ["-drive", drive, "-device", f"{TARGET.disk},drive=disk"]
-        parameters = [f"console={TARGET.console}", "quiet"]
-        shape = machine(TARGET, flat(CPUS), ("-serial", "stdio", "-monitor", "none"))
-        self.argv = [*shape, "-accel", "tcg", *device, *what_boots(own.image, own.initramfs, parameters)]
-        self.log = log
-
-    def run(self, until: Callable[[str], bool], seconds: float) -> bool:
-        """Switch it on, and pull the plug as soon as a line satisfies `until`. False: it switched itself off.
-
-        Raises:
-            TimeoutError: neither happened in time.
-        """
-        end = time.monotonic() + seconds
-        argv = dying_with_us(self.argv)
-        with (
-            self.log.open("ab", buffering=0) as log,
-            subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process,
-            selectors.DefaultSelector() as selector,
-        ):
-            output = process.stdout.fileno() if process.stdout else -1
-            selector.register(output, selectors.EVENT_READ)
-            rest = b""
-            try:
-                while (left := end - time.monotonic()) > 0:
-                    if not selector.select(left):
-                        continue
-                    piece = os.read(output, 1 << 16)
-                    if not piece:
-                        return False
-                    log.write(piece)
-                    *lines, rest = (rest + piece).split(b"\n")
-                    if any(until(line.decode(errors="replace")) for line in lines):
-                        log.write(b"\n*** the power is cut\n")
-                        return True
-            finally:
-                process.kill()
-        raise TimeoutError(f"the machine did not come to its end in {seconds:.0f} s: {self.log}")
+    SchedlineError: neither happened in time.
+    """
+    drive = f"file={image},if=none,id=disk,format=raw"
+    device = ["-drive", drive, "-device", f"{TARGET.disk},drive=disk"]
+    parameters = [f"console={TARGET.console}", "quiet"]
+    shape = machine(TARGET, flat(CPUS), ("-serial", "stdio", "-monitor", "none"))
+    argv = [*shape, "-accel", "tcg", *device, *what_boots(own.image, own.initramfs, parameters)]
+    ending = run_guest(argv, log, seconds, re.compile(cut.encode(), re.S) if cut else None).ending
+    if ending is Ending.TIMED_OUT:
+        raise SchedlineError(f"the machine did not come to its end in {seconds:.0f} s", f"see {log}")
+    return ending
 
 
 def campaign_of(image: Path, place: Path) -> Path:
@@ -220,19 +190,12 @@ def trial(place: Path, bundle: Path, unpacked: Sequence[Path], *, boots: int, cu
     plan = f"/schedline/schedline gate plan --boots {boots} --kernels {named} --seed 1 --pairs"
     plan += f" --suite quick --only {ROW} --out /campaign"
     image = disk(place, bundle, kernels, plan, hangs)
-    emulated = EmulatedMachine(kernels[0], image, place / "console.log")
-    begun: list[str] = []
-
-    def in_the_middle(line: str) -> bool:
-        if re.search(rf"boot {cut} of \d+, \S+: running", line):
-            begun.append(line)
-        # The run says this when it begins to measure.
-        return bool(begun) and " in /campaign/runs/" in line
-
     seconds = 900.0 * boots * (len(kernels) - 1)
-    if not emulated.run(in_the_middle, seconds):
-        raise RuntimeError(f"boot {cut} was never in the middle of its runs: {emulated.log}")
-    emulated.run(lambda _: False, seconds)
+    # The run says this when it begins to measure.
+    middle = rf"boot {cut} of \d+, \S+: running.* in /campaign/runs/[^\n]*\n"
+    if switched_on(kernels[0], image, place / "console-cut.log", seconds, middle) is not Ending.KILLED:
+        raise SchedlineError(f"boot {cut} was never in the middle of its runs", f"see {place / 'console-cut.log'}")
+    switched_on(kernels[0], image, place / "console.log", seconds)
     return campaign_of(image, place)
 
 
