@@ -101,7 +101,6 @@ class EmulatedAs(Strict, frozen=True):
         of: what is ranked, as the result names it: the members on the lines that the source shows, or the whole
             structure if the source shows all of its hot lines.
         but: members that are left out.
-        names: what the source calls a member that the result calls otherwise.
         gone: members of the source that 7.3 does not have.
         layout: the patch beside this file that puts members where they lay then; empty: 7.3 has them there.
     """
@@ -109,7 +108,6 @@ class EmulatedAs(Strict, frozen=True):
     workload: Word
     of: tuple[Word, ...]
     but: tuple[Word, ...] = ()
-    names: dict[str, Word] = field(default_factory=dict)
     gone: tuple[Word, ...] = ()
     layout: str = ""
 
@@ -138,6 +136,9 @@ class EmulatedTop(Strict, frozen=True):
 class Published(Strict, frozen=True, kw_only=True):
     """An output of perf c2c.
 
+    Its CPU reports a line that another core hands over unmodified as HITM, too: Intel's Ice Lake and later, see table
+    20-101 of the SDM, volume 3B, encoding 07H.
+
     Attributes:
         name: of the file.
         title: what was changed or reported.
@@ -145,11 +146,8 @@ class Published(Strict, frozen=True, kw_only=True):
         ran: the workload.
         line: the lines that it shows with numbers.
         ranked: fields by rank, the hottest first, if the source has no numbers for them.
-        forwards: its CPU reports a line that another core hands over unmodified as HITM, too: Intel's Ice Lake and
-            later, see table 20-101 of the SDM, volume 3B, encoding 07H.
-        emulation: how its workload is emulated, if it can be.
+        emulation: how its workload is emulated.
         emulated: what was counted.
-        open: why it is not emulated, or what is not explained.
         differs: fields on which both sides disagree, and the reason.
     """
 
@@ -161,21 +159,9 @@ class Published(Strict, frozen=True, kw_only=True):
     ran: Word
     line: tuple[PublishedLine, ...] = ()
     ranked: tuple[Word, ...] = ()
-    forwards: bool = False
-    emulation: EmulatedAs | None = None
-    emulated: EmulatedTop | None = None
-    open: str = ""
+    emulation: EmulatedAs
+    emulated: EmulatedTop
     differs: dict[str, Word] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.emulated and not self.emulation:
-            raise ValueError("it has counts, but does not say of which workload: write [emulation]")
-        emulated = self.emulated
-        for table in (emulated.fields, emulated.loads, emulated.fast) if emulated else ():
-            if emulated and any(len(each) != len(emulated.quanta) for each in table.values()):
-                raise ValueError("a field has not one count for each quantum")
-        if bool(self.line) == bool(self.ranked):
-            raise ValueError("it has to have either lines with numbers or ranked fields")
 
     def hitm(self) -> dict[str, float]:
         """Samples of HITM by field; for fields that are only ranked, numbers that rank them."""
@@ -231,22 +217,19 @@ def emulated_top(
 ) -> Amounts:
     """What a result has of the fields that an output ranks, by the names of the output.
 
-    Amounts are misses on lines that another CPU had modified. If the CPU of the output reports lines that others had
-    unmodified as well, these are added.
+    Amounts are misses on lines that other CPUs had, modified or not.
 
     Args:
         kinds: of accesses that are counted.
 
-    Raises:
-        SchedlineError: the output is not emulated, or the result has nothing of its structures.
     """
-    how = _emulation(published)
+    how = published.emulation
     known = published.hitm()
     found: dict[str, list[int]] = {}
     for number, quantum in enumerate(result.quanta):
         for row in quantum.rows:
             name = _name(row, how, known)
-            amount = _amount(row, forwards=published.forwards) if row.kind in kinds else 0
+            amount = row.counts.misses - row.counts.cold if row.kind in kinds else 0
             if name and amount:
                 found.setdefault(name, [0] * len(result.quanta))[number] += amount
     if not found:
@@ -257,26 +240,11 @@ def emulated_top(
     return {name: tuple(counts) for name, counts in found.items()}
 
 
-def _emulation(published: Published) -> EmulatedAs:
-    if published.emulation is None:
-        why = f": {published.open}" if published.open else ""
-        raise SchedlineError(f"{published.name} is not emulated{why}", "name another one with --mail")
-    return published.emulation
-
-
-def _amount(row: TrafficRow, *, forwards: bool) -> int:
-    return row.counts.misses - row.counts.cold if forwards else row.counts.hitm
-
-
 def _name(row: TrafficRow, how: EmulatedAs, known: Mapping[str, float]) -> str:
     """The output's name of a field; empty if the field is not ranked."""
     raw = f"{row.owner}.{row.path}"
     if row.neighbour or row.prefix or not _is_in_any(raw, how.of) or _is_in_any(raw, how.but):
         return ""
-    for ours, theirs in how.names.items():
-        if is_part(raw, ours):
-            raw = theirs + raw[len(ours) :]
-            break
     owner, _, path = raw.partition(".")
     name = named(owner, path)
     # A source names a member as a whole where we have the members in it.
@@ -289,8 +257,7 @@ def _is_in_any(name: str, wholes: tuple[str, ...]) -> bool:
 
 def published_amounts(published: Published) -> dict[str, float]:
     """Samples by field, without fields that this kernel no longer has."""
-    gone = published.emulation.gone if published.emulation else ()
-    return {name: amount for name, amount in published.hitm().items() if name not in gone}
+    return {name: amount for name, amount in published.hitm().items() if name not in published.emulation.gone}
 
 
 def agreement_of(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> TopAgreement:
@@ -306,23 +273,10 @@ def all_published(directory: Path = PUBLISHED) -> tuple[Published, ...]:
 
 def page_row(published: Published) -> str:
     """A row of the table of docs/results/changes.md."""
-    if not published.emulated or not published.emulation:
-        raise SchedlineError(f"{published.name} has no counts", "count it, and write [emulated] into its file")
     found = agreement_of(published, published.emulated.fields)
     cells = [f"`{published.name}`", f"`{published.emulation.workload}`", _three(found.published)]
-    return _row([*cells, *_side(found)])
-
-
-def fast_row(published: Published) -> str:
-    """A row of that page's table of guests with 1 ns for an instruction."""
-    if not published.emulated or not published.emulated.fast:
-        raise SchedlineError(f"{published.name} has no counts", "count it with --clock 1, and write [emulated.fast]")
-    return _row([f"`{published.name}`", *_side(agreement_of(published, published.emulated.fast))])
-
-
-def _side(found: TopAgreement) -> list[str]:
-    """The cells of emulated counts."""
-    return [_three(found.emulated), f"{found.same} of {len(found.published)}", "yes" if found.first else "no"]
+    same = f"{found.same} of {len(found.published)}"
+    return _row([*cells, _three(found.emulated), same, "yes" if found.first else "no"])
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -344,8 +298,7 @@ def _lines(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> Iter
     total = sum(medians.values())
     yield f"{published.name}: {published.title}"
     yield f"published: {published.source}; {published.machine}; kernel: {published.kernel}; {published.ran}"
-    taken = "modified, or handed over" if published.forwards else "modified"
-    yield f"emulated: loads and atomic operations that took a line which another CPU had {taken}"
+    yield "emulated: loads and atomic operations that took a line which another CPU had modified, or handed over"
     yield ""
     names = sorted(there.keys() | medians.keys())
     order = {
@@ -379,7 +332,7 @@ def _lines(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> Iter
 
 def totals_row(published: Sequence[Published], kind: str) -> str:
     """Of how many outputs the first three agree, are the same in any order, and the first is the same."""
-    found = [agreement_of(each, getattr(each.emulated, kind)) for each in published if each.emulated]
+    found = [agreement_of(each, getattr(each.emulated, kind)) for each in published]
     same = sum(each.same == len(each.published) for each in found)
     return _row([kind, str(sum(each.agrees for each in found)), str(same), str(sum(each.first for each in found))])
 
@@ -395,7 +348,7 @@ def main() -> None:
         print(top_text(found, emulated_top(found, read_result(given.result))), end="")
         return
     rows = all_published()
-    print("\n".join([*map(page_row, rows), "", *map(fast_row, rows), ""]))
+    print("\n".join([*map(page_row, rows), ""]))
     print("\n".join(totals_row(rows, kind) for kind in ("fields", "loads", "fast")))
 
 
