@@ -49,11 +49,7 @@ class DocsOptions:
 class BenchOptions:
     """Which figures."""
 
-    only: str | None = option(
-        "--only",
-        "only the figures of one kind",
-        choices=("start", "check", "cpupri", "layout"),
-    )
+    only: str | None = option("--only", "only the figures of one kind", choices=("start", "check", "cpupri", "layout"))
 
 
 @dataclass(frozen=True)
@@ -230,10 +226,7 @@ class PlainTreeOptions:
 
     tree: TreeOptions = field(default_factory=TreeOptions)
     skip: tuple[str, ...] = option(
-        "--skip RUN,...",
-        f"leave out some of {', '.join(KUNIT_RUNS)}",
-        some_of("run", lambda: KUNIT_RUNS),
-        default=(),
+        "--skip RUN,...", f"leave out some of {', '.join(KUNIT_RUNS)}", some_of("run", lambda: KUNIT_RUNS), default=()
     )
     compile: tuple[str, ...] = option(
         "--compile ROW,...",
@@ -310,9 +303,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline dev test-tree --skip alltests  a quicker answer",
             "schedline dev test-tree --compile all    compiled alone: other architectures, compilers, options",
         ],
-        examples=[
-            "schedline dev test-tree --boots 100   then 100 boots beside stress-ng",
-        ],
+        examples=["schedline dev test-tree --boots 100   then 100 boots beside stress-ng"],
         text="""
         Exports tests and changes, applies them with `git am` to a fresh clone, and runs the clone's own kunit.py: in
         UML, in QEMU, and with --alltests, which builds half the kernel. Each run shows how many tests passed and how

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from schedlib import doctor
-from schedlib.cache import cache_dir, read_json, write_json
+from schedlib.cache import cache_dir, read_json, write_atomic, write_json
 from schedlib.check.check_boots import expect_arguments
 from schedlib.console.judge import Judgement, TestOutcome, judge
 from schedlib.dev.c_mutants import changes, function, functions
@@ -32,9 +32,8 @@ from schedlib.dev.mutant_kernel import (
     kernel_with,
     schema,
 )
-from schedlib.dev.mutants_page import End, GeneratedMutant, GeneratedMutantsDocument, score, share
+from schedlib.dev.mutants_page import End, GeneratedMutant, GeneratedMutantsDocument, recorded, score, share
 from schedlib.errors import SchedlineError
-from schedlib.formats import document
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word, check_patterns
 from schedlib.git import git
@@ -381,18 +380,16 @@ def try_generated(options: GeneratedOptions) -> Verdict:
     for line in _report(tried, unreached, wrong):
         print(line)
     if options.json:
-        document.write(
-            options.json,
-            GeneratedMutantsDocument(
-                schema="generated-mutants-1",
-                tree=tree.origin,
-                sample=options.sample,
-                seed=options.seed,
-                mutants=tried,
-                unreached=unreached,
-                wrong=tuple(wrong),
-            ),
+        run = GeneratedMutantsDocument(
+            schema="generated-mutants-1",
+            tree=tree.origin,
+            sample=options.sample,
+            seed=options.seed,
+            mutants=tried,
+            unreached=unreached,
+            wrong=tuple(wrong),
         )
+        write_atomic(options.json, recorded(run))
     return Verdict.FAIL if unreached or wrong or any(each.end is End.SURVIVED for each in tried) else Verdict.PASS
 
 
@@ -407,10 +404,7 @@ def not_run(
 
 
 def _all_tried(
-    some: Sequence[Numbered],
-    built: Mapping[str, Built],
-    data: MutantData,
-    counted: Mapping[str, Counted],
+    some: Sequence[Numbered], built: Mapping[str, Built], data: MutantData, counted: Mapping[str, Counted]
 ) -> tuple[GeneratedMutant, ...]:
     """Try the mutants that compile, two guests at a time."""
     found: list[GeneratedMutant] = []

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Literal
+
+import msgspec
 
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Positive, Strict, Whole, Word
@@ -69,6 +72,14 @@ class GeneratedMutantsDocument(Document, frozen=True, kw_only=True):
     mutants: tuple[GeneratedMutant, ...]
     unreached: tuple[str, ...]
     wrong: tuple[str, ...]
+
+
+def recorded(run: GeneratedMutantsDocument) -> str:
+    """The document as a file, with one mutant in each line."""
+    whole = msgspec.to_builtins(run)
+    rows = ",\n".join(json.dumps(each, sort_keys=True, ensure_ascii=False) for each in whole.pop("mutants"))
+    head = json.dumps(whole, indent=1, sort_keys=True, ensure_ascii=False).removesuffix("\n}")
+    return f'{head},\n "mutants": [\n{rows}\n ]\n}}\n'
 
 
 _NO_EFFECT = (End.SAME_CODE, End.EQUIVALENT)

@@ -19,15 +19,7 @@ from pathlib import Path
 from schedlib import doctor
 from schedlib.cache import cache_dir, lock
 from schedlib.console.expected import expected_tests
-from schedlib.dev.dev_verb import (
-    BOOT_CPUS,
-    COMPILE_ROWS,
-    KUNIT_RUNS,
-    CompileRow,
-    KunitRun,
-    PlainTreeOptions,
-    one_boot,
-)
+from schedlib.dev.dev_verb import BOOT_CPUS, COMPILE_ROWS, KUNIT_RUNS, CompileRow, KunitRun, PlainTreeOptions, one_boot
 from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.export.export_job import export
 from schedlib.git import git

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from schedlib.console.judge import judge
+from schedlib.dev import made_pages
 from schedlib.dev.c_mutants import CodeChange
 from schedlib.dev.generated_mutants import (
     DATA,
@@ -30,8 +31,9 @@ from schedlib.dev.generated_mutants import (
     touched,
 )
 from schedlib.dev.mutant_kernel import Numbered
-from schedlib.dev.mutants_page import End, GeneratedMutant, score, share
+from schedlib.dev.mutants_page import End, GeneratedMutant, GeneratedMutantsDocument, recorded, score, share
 from schedlib.formats.data_file import read_toml
+from schedlib.formats.document import read
 from schedlib.guest.boot import Ending, run_guest
 from schedlib.paths import CONFIGS
 
@@ -63,7 +65,6 @@ def test_functions_that_a_diff_touches() -> None:
     assert touched({}, {"a.c": TEXT}) == {"f", "g"}
 
 
-RECORDS = Path(__file__).parent / "generated-mutants"
 LOGS = Path(__file__).parents[1] / "logs"
 
 
@@ -147,3 +148,8 @@ def test_a_failed_suite_ends_a_guest_when_its_line_is_whole() -> None:
     assert not STOP.search(b"[    1.0] not ok 1 sc")
     assert STOP.search(b"x\r\n[    1.0] not ok 1 sched_cluster\r\n")
     assert not STOP.search(b"    not ok 1 a_case\n")
+
+
+def test_a_record_is_written_as_it_is_kept() -> None:
+    for path in made_pages.MUTANTS_RECORDED.glob("*.json"):
+        assert recorded(read(path, GeneratedMutantsDocument, "")) == path.read_text()
