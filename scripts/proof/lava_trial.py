@@ -97,11 +97,7 @@ class _Campaigns:
 
 def device() -> dict[str, object]:
     """LAVA's device dictionary of a QEMU device, which a server would make from its templates."""
-    posix = {
-        "lava_test_results_dir": "/lava-%s",
-        "lava_test_sh_cmd": "/bin/sh",
-        "lava_test_shell_file": "~/.bashrc",
-    }
+    posix = {"lava_test_results_dir": "/lava-%s", "lava_test_sh_cmd": "/bin/sh", "lava_test_shell_file": "~/.bashrc"}
     shape = ("-M", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "2", "-display", "none")
     options = [*shape, "-m", str(MEMORY), *CONSOLE]
     interrupt = {"interrupt-prompt": "", "interrupt-character": ""}

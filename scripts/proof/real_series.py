@@ -67,10 +67,7 @@ def gate_said(values: Sequence[float], at: int) -> str:
 def main() -> None:
     """Print the table."""
     values = series_of(Path(sys.argv[1]))
-    found = {
-        "history": change_points(values),
-        "Otava": [int(each.index) for each in compute_change_points(values)[0]],
-    }
+    found = {"history": change_points(values), "Otava": [int(each.index) for each in compute_change_points(values)[0]]}
     print(f"| place | labelled | gate | {' | '.join(found)} |\n|---|---|---|{'---|' * len(found)}")
     for at in places(len(values)):
         cells = ["yes" if at in points else "" for points in found.values()]

@@ -57,12 +57,6 @@ def test_the_flags_of_the_makefile_are_those_of_the_verbs() -> None:
     assert set(listed[1].split()) == named - {"BISECT", "NO_MEASURE"}
 
 
-def test_make_alone_prints_the_verbs() -> None:
-    said = subprocess.run(["make", "-s", "-C", PROJECT], check=True, capture_output=True, text=True).stdout
-    assert "make check" in said
-    assert "make test " in said
-
-
 def recipe(*words: str, **environment: str) -> list[str]:
     """The words of the command that make would run."""
     argv = ["make", "-n", "-C", str(PROJECT), *words]

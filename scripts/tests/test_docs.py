@@ -312,72 +312,27 @@ PATCH = b"--- a/kernel/sched/sched.h\n+++ b/kernel/sched/sched.h\n@@ -1 +1 @@\n-
 
 _KERNEL = ("Kbuild", "kernel/sched/sched.h", "lib/kunit/test.c", "kernel/sched/build_policy.c")
 
+EMPTY = """
+linux/.git/HEAD .git/HEAD linux/Makefile linux-base/Makefile build/vmlinux a/vmlinux b/vmlinux
+base/c2c.json candidate/c2c.json predicted/c2c.json before/c2c.json after/c2c.json with/c2c.json without/c2c.json
+measured/c2c.json measured/measured.json rt.trace base.trace wakeup.trace balance.trace suggested.patch
+objects.json report.txt samples.txt types.txt mine/timer_base.toml designs.toml moved.toml configs/gates/default.toml
+runs/6.12/1.json runs/7.3/1.json runs/base/1.json runs/candidate/1.json runs/placebo/1.json again/base/1.json
+again/candidate/1.json results/rt/1.json results/base/1.json results/candidate/1.json gate.json gates/7.4.json
+docs/recorded/campaign/base/boots.csv docs/recorded/campaign/candidate/boots.csv
+campaign/plan.json campaign/fleet/one/base/1.json campaign/runs/base/1.json campaign/runs/candidate/1.json
+fleet/one/base/1.json output/logs.yaml .lava-token a.tar.gz b.tar.gz a/Image b/Image board.toml rpi-4.dtb
+premerge-out/premerge.json my-files/data server console.log
+"""
+
 SCENE = {
     **{f"{tree}{name}": b"" for tree in ("", "linux/", "linux-base/") for name in _KERNEL},
-    "linux/.git/HEAD": b"",
-    ".git/HEAD": b"",
-    "linux/Makefile": b"",
-    "my-diffs/a.diff": PATCH,
-    "mine/timer_base.toml": b"",
-    "base/c2c.json": b"",
-    "candidate/c2c.json": b"",
-    "predicted/c2c.json": b"",
-    "rt.trace": b"",
-    "base.trace": b"",
-    "wakeup.trace": b"",
-    "balance.trace": b"",
-    "suggested.patch": b"",
-    "designs.toml": b"",
-    "moved.toml": b"",
-    "a/vmlinux": b"",
-    "b/vmlinux": b"",
+    **dict.fromkeys(EMPTY.split(), b""),
+    **dict.fromkeys(("my-diffs/a.diff", "my.patch", "pad.patch", "0001-sched.patch", "series.mbox"), PATCH),
     "lines.svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
-    "configs/gates/default.toml": b"",
-    "runs/6.12/1.json": b"",
-    "campaign/plan.json": b"",
-    "gates/7.4.json": b"",
-    "campaign/fleet/one/base/1.json": b"",
-    "output/logs.yaml": b"",
-    ".lava-token": b"",
-    **dict.fromkeys(("a.tar.gz", "b.tar.gz", "a/Image", "b/Image", "board.toml", "rpi-4.dtb"), b""),
-    "campaign/runs/base/1.json": b"",
-    "campaign/runs/candidate/1.json": b"",
-    "runs/7.3/1.json": b"",
-    "results/rt/1.json": b"",
-    "results/base/1.json": b"",
-    "results/candidate/1.json": b"",
-    "linux-base/Makefile": b"",
-    "build/vmlinux": b"",
-    "runs/base/1.json": b"",
-    "fleet/one/base/1.json": b"",
-    "runs/candidate/1.json": b"",
-    "runs/placebo/1.json": b"",
-    "again/base/1.json": b"",
-    "again/candidate/1.json": b"",
-    "before/c2c.json": b"",
-    "after/c2c.json": b"",
-    "measured/c2c.json": b"",
-    "measured/measured.json": b"",
-    "docs/recorded/campaign/base/boots.csv": b"",
-    "docs/recorded/campaign/candidate/boots.csv": b"",
-    "objects.json": b"",
-    "report.txt": b"",
-    "samples.txt": b"",
-    "types.txt": b"",
-    "with/c2c.json": b"",
-    "without/c2c.json": b"",
-    "premerge-out/premerge.json": b"",
     "kunit/tests.txt": b"suite:case\n",
     "my.config": b"CONFIG_SMP=y\n",
     "my.sh": b"echo\n",
-    "my-files/data": b"",
-    "server": b"",
-    "my.patch": PATCH,
-    "pad.patch": PATCH,
-    "0001-sched.patch": PATCH,
-    "series.mbox": PATCH,
-    "gate.json": b"",
-    "console.log": b"",
 }
 """The files that the pages' commands read."""
 
@@ -520,12 +475,7 @@ FLAWS: tuple[tuple[Callable[[Path], list[str]], str, str, str], ...] = (
     (missing_files, "docs/page.md", "See configs/some/b.toml.", "there is no configs/some/b.toml"),
     (missing_files, "docs/page.md", "See `configs/other/<name>.toml`.", "there is no configs/other/<name>.toml"),
     (unheld_claims, "README.md", "It is fast.", "no test holds: It is fast."),
-    (
-        unheld_claims,
-        "README.md",
-        "It is fast. <!-- held by: tests/test_x.py::test_x -->",
-        "there is no tests/test_x",
-    ),
+    (unheld_claims, "README.md", "It is fast. <!-- held by: tests/test_x.py::test_x -->", "there is no tests/test_x"),
     (undated_tables, "docs/results/figures.md", "## Two\n\nCompiler: gcc.\n\n| b | 2 |", "Two: lacks Measured"),
     (undated_tables, "docs/results/figures.md", "## Two\n\nMeasured 2026-11-22.\n\n| b | 2 |", "Two: lacks Kernel"),
 )

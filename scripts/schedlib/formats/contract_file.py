@@ -258,10 +258,7 @@ def read_contract(path: Path) -> Contract:
         _check_elements(path, ("sign", number), sign.keep, (*sign.of, *sign.others))
         if (sign.keep == "aligned") is bool(sign.of) or bool(sign.of) is not bool(sign.others):
             refuse(
-                path,
-                ("sign", number),
-                f"keeps {sign.keep!r}",
-                "`aligned` has no members, the rest needs of and others",
+                path, ("sign", number), f"keeps {sign.keep!r}", "`aligned` has no members, the rest needs of and others"
             )
     return contract
 

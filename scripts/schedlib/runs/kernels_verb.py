@@ -8,15 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from schedlib.errors import SchedlineError
-from schedlib.options import (
-    CHANGES,
-    TreeOptions,
-    Verbs,
-    add_verb,
-    existing_path,
-    new_directory,
-    option,
-)
+from schedlib.options import CHANGES, TreeOptions, Verbs, add_verb, existing_path, new_directory, option
 
 
 @dataclass(frozen=True)

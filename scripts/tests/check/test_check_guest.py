@@ -143,20 +143,6 @@ def test_skip_that_is_required_is_an_error(series: Tree) -> None:
     assert "rq-order.Q6" in done.stdout
 
 
-def test_one_test_alone_with_a_seed(series: Tree) -> None:
-    done = check(
-        "--cpus",
-        "8",
-        "--only",
-        "sched_cpupri.answers_match_a_simple_model",
-        "--kernel-arg",
-        "sched_cpupri_kunit.seed=77",
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    results = next(line.split()[1] for line in done.stdout.splitlines() if line.startswith("results:"))
-    assert "sched_cpupri_kunit.seed=77" in (Path(results.rstrip(",")).parent / "uml-8.log").read_text()
-
-
 def test_unknown_change_in_the_kernels_own_parameter(series: Tree) -> None:
     done = check("--cpus", "8", "--kernel-arg", "sched_layout_kunit.expect=rd-line")
     assert done.returncode == 1, done.stdout + done.stderr
@@ -167,13 +153,6 @@ def test_fragment_whose_dependency_is_not_met(series: Tree) -> None:
     done = check("--config", "numa")
     assert done.returncode == 2
     assert "asks for CONFIG_NUMA=y, Kconfig left it at n: " in done.stderr
-
-
-def test_unwritable_results_are_an_error(series: Tree, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    done = check("--cpus", "8", "--out", str(tmp_path / "file"))
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 import pytest
@@ -23,7 +22,7 @@ from schedlib.doctor import compilers
 from schedlib.errors import SchedlineError
 from schedlib.fleet.job_definition import read_device
 from schedlib.formats.contract_file import read_contract
-from schedlib.formats.data_file import Place, line_of, read_toml
+from schedlib.formats.data_file import line_of, read_toml
 from schedlib.formats.strict import Amount, Strict, Word, Wrong, check_patterns
 from schedlib.gate.rules import load_gate
 from schedlib.kernel.topology import Topology
@@ -133,14 +132,6 @@ def test_what_is_wrong_is_named_with_its_line(old: str, new: str, said: str, tmp
     assert str(tmp_path / "basket.toml") in str(error.value)
 
 
-def places(content: Any, place: Place = ()) -> Iterator[Place]:
-    """Every key of a file."""
-    for step, part in content.items() if isinstance(content, dict) else enumerate(content):
-        yield (*place, step)
-        if isinstance(part, dict | list):
-            yield from places(part, (*place, step))
-
-
 ODD = '''\
 a.b = 1
 "a b" = {c = 1, d = [2, 3]}
@@ -181,15 +172,6 @@ def test_lines_of_all_that_toml_has() -> None:
     }
     for text in (ODD, ODD.replace("\n", "\r\n"), ODD.rstrip("\n")):
         assert {place: line_of(text, place) for place in expected} == expected
-
-
-@pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.toml")), ids=lambda path: path.stem)
-def test_the_line_of_a_key_has_the_key(path: Path) -> None:
-    text = path.read_text()
-    every = list(places(tomllib.loads(text)))
-    for place in every[:: 1 + len(every) // 20]:
-        *_, key = [step for step in place if isinstance(step, str)]
-        assert key in text.split("\n")[line_of(text, place) - 1], place
 
 
 def test_a_file_that_is_none(tmp_path: Path) -> None:

@@ -104,14 +104,6 @@ def test_what_a_tool_leaves_running_is_ended(play: Place) -> None:
     assert not alive(int((play.directory / "child").read_text()))
 
 
-def test_a_place_that_cannot_be_written_is_named(play: Place) -> None:
-    (play.directory / "file").write_text("")
-    done = play.run("--out", str(play.directory / "file" / "out"))
-    assert done.returncode == 2
-    assert f"{play.directory / 'file'} is no directory" in done.stderr
-    assert not play.called() and not (play.directory / "cache").exists()
-
-
 def test_a_full_disk_leaves_nothing_that_is_trusted(play: Place) -> None:
     # A limit on file sizes stands in for a full disk: the plan fits, but a run does not.
     limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500)); os.execv(%s)"

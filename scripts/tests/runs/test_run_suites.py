@@ -11,16 +11,15 @@ import msgspec
 import pytest
 from workload_runs import KNOWN, plain
 
-from conftest import read_words
 from schedlib.cache import write_json
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.names import workload_rows
 from schedlib.paths import PLAN, PROJECT
-from schedlib.runs import run_verb, workload_suites
+from schedlib.runs import workload_suites
 from schedlib.runs.plan import PlannedRun, new_plan, refuse_another, saved_plan, shuffled, why_not_kept
-from schedlib.runs.workload_suites import OWN, load_suite, suite_names
+from schedlib.runs.workload_suites import load_suite, suite_names
 
 MACHINE = {"machine_name": "m", "kernel": "7.3", "build_id": "b", "boot_id": "1"}
 
@@ -28,21 +27,6 @@ MACHINE = {"machine_name": "m", "kernel": "7.3", "build_id": "b", "boot_id": "1"
 def test_rows_are_known_without_reading_them() -> None:
     for name in suite_names():
         assert workload_rows(name) == tuple(row.name for row in load_suite(name).rows)
-
-
-def test_the_suites_are_those_that_are_documented() -> None:
-    assert suite_names() == ["full", "gate", "lkml", "mails", "quick", "rt", "wakeup"]
-
-
-@pytest.mark.parametrize("name", suite_names())
-def test_rows_can_be_files_and_metrics(name: str) -> None:
-    suite = load_suite(name)
-    assert suite.about
-    for row in suite.rows:
-        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", row.name)
-        assert row.seconds > 0
-        assert all(re.fullmatch(r"[a-z0-9_]+(\.[a-z0-9_]+)*", metric) for metric in row.metrics)
-        assert all("{" not in word for word in row.to_argv())
 
 
 def test_the_commands_of_the_mails_are_theirs() -> None:
@@ -154,22 +138,6 @@ def test_only_a_valid_measurement_of_this_plan_is_kept(tmp_path: Path) -> None:
     ):
         write_json(tmp_path / run.file, bad)
         assert why_not_kept(plan, run, tmp_path)
-
-
-def test_files_for_ci_name_what_there_is() -> None:
-    linaro = (PROJECT / "configs/ci/linaro-sched-latency.yaml").read_text()
-    listed = re.search(r"# (.*) or (\w+)\n    SUITE: \"(\w+)\"", linaro)
-    assert listed
-    assert sorted([*listed.group(1).split(", "), listed.group(2)]) == suite_names()
-    assert listed.group(3) in suite_names()
-    line = re.search(r"schedline\" (run .*) \|\|", linaro)
-    assert line
-    words = [word.strip('"').replace("${SUITE}", "quick").replace("${RUNS}", "5") for word in line.group(1).split()]
-    assert read_words(run_verb, *words).suite in suite_names()
-    kernelci = (PROJECT / "configs/ci/kernelci.yaml").read_text()
-    assert re.findall(r"collections: (\w+)", kernelci) == [OWN.name]
-    names = re.findall(r"^  (\S+):$|^- job: (\S+)$", kernelci, re.M)
-    assert {name for pair in names for name in pair if name} >= {"kselftest-sched-latency"}
 
 
 LINARO = ("name", "format", "description", "maintainer", "os", "devices")

@@ -46,6 +46,7 @@ GOOD: dict[str, tuple[str, dict[str, Any]]] = {
     "cyclictest-mails": ("cyclictest", {"latency.samples": 19874, "latency.overflow": 2152, "latency.max": 3958}),
     "cyclictest-terminated": ("cyclictest", {"latency.idle_threads": 0}),
     "pi_stress-good": ("pi_stress", {"inversions": 24842, "inversions_per_s": 24842 / 3}),
+    "pi_stress-zero": ("pi_stress", {"inversions": 0, "inversions_per_s": 0}),
     "hackbench-good": ("hackbench", {"tasks": 40, "messages_each": 200, "time_s": 0.515}),
     "stress-ng-good": (
         "stress-ng",
@@ -105,7 +106,7 @@ BAD = {
 
 
 def test_every_recording_is_used() -> None:
-    special = {"pi_stress-zero", "pi_stress-elsewhere", "perf-c2c", "stress-ng-mails"}
+    special = {"pi_stress-elsewhere", "perf-c2c", "stress-ng-mails"}
     assert {path.stem for path in RECORDED.glob("*.json")} == {*GOOD, *BAD, *special}
 
 
@@ -148,22 +149,9 @@ def test_output_that_stops_early_is_never_taken_for_a_measurement_of_nothing(nam
         plain(run_of(HEAD, read_output(TOOLS[tool], cut)))
 
 
-def test_zero_work_is_told_as_it_is() -> None:
-    assert output("pi_stress-zero").exit_status == 0
-    reading = read("pi_stress", "pi_stress-zero")
-    assert values(reading) == {"inversions": 0, "inversions_per_s": 0}
-    assert reading.reported == 0
-
-
 def test_pi_stress_cannot_leave_out_cpus() -> None:
     assert output("pi_stress-elsewhere").exit_status == 1
     assert read("pi_stress", "pi_stress-elsewhere").cannot.startswith("pi_stress pins its threads")
-
-
-def test_processes_end_with_what_says_nothing() -> None:
-    """The observations behind the table of tools: an exit status proves neither success nor failure."""
-    statuses = {"stress-ng-nobody": 0, "pi_stress-zero": 0, "perf-stat": 0, "perf-c2c": 255, "tbench-refused": 0}
-    assert {name: output(name).exit_status for name in statuses} == statuses
 
 
 def test_the_overflow_is_what_the_json_does_not_say() -> None:
