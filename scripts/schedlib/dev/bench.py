@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shutil
 import sys
 import time
@@ -13,23 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median
 
 from schedlib import doctor
 from schedlib.cache import cache_dir
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
-from schedlib.check.check_verb import CheckOptions
 from schedlib.check.mutants import MUTANTS, read_mutants
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.dev.dev_verb import BenchOptions
 from schedlib.kernel.build import Kernel, build_directory, built, make
 from schedlib.kernel.kconfig import Configuration, load
 from schedlib.kernel.targets import TARGETS, Target
-from schedlib.layout.columns import ensure_tools
-from schedlib.layout.compile import Column, chosen_archs, made
-from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.vmlinux import RUNNING_BTF
-from schedlib.names import cpupri_variants
 from schedlib.options import TreeOptions
 from schedlib.paths import PROGRAM
 from schedlib.process import must, run
@@ -122,25 +115,6 @@ def _guest(cache: Path, tree: Tree, commit: str, expected: frozenset[str]) -> fl
     return time.monotonic() - start
 
 
-def _layouts(cache: Path, tree: Tree, commit: str) -> list[BenchRow]:
-    """One object against a whole vmlinux of the same configuration, and judging a vmlinux without compiling."""
-    rows: list[BenchRow] = []
-    for arch in chosen_archs(("x86_64", "arm64")):
-        column, place = Column(arch), cache / "bench"
-        ensure_tools([column])
-        pack_layout(cache, tree, commit, column, our_rules())
-        changed = _with_comment(tree, commit, f"{arch.name} {time.time_ns()}")
-        ours = _timed("one unit", partial(pack_layout, cache, tree, changed, column, our_rules()))
-        shutil.rmtree(place, ignore_errors=True)
-        whole = _timed("vmlinux of the same configuration", partial(made, place, tree, commit, column, "vmlinux"))
-        rows.append(BenchRow(f"layout for {arch.name} / vmlinux", ours, whole, "0.05"))
-        vmlinux = next(place.glob("builds/*/vmlinux"))
-        name = f"layout --vmlinux of {arch.name} ({vmlinux.stat().st_size >> 20} MB, DWARF)"
-        rows.append(_beside_pahole(name, ["--vmlinux", str(vmlinux)], vmlinux, "-"))
-        shutil.rmtree(place)
-    return rows
-
-
 def _layouts_from_cache() -> list[BenchRow]:
     """Judging without compiling. The first run of the matrix fills the cache."""
     everything = [_SCHEDLINE, "layout", "--arch", "all", "--config", "all"]
@@ -174,50 +148,15 @@ def _checks(cache: Path, tree: Tree, composition: Composition) -> list[BenchRow]
     return rows
 
 
-_COST_CASE = "cost"
-_COST = re.compile(rf"{_COST_CASE}: (\d+) CPUs: set (\d+) ps, find one (\d+) ps, find all (\d+) ps")
-_COST_BOOTS = 5
-
-
-def _cpupri(cache: Path, tree: Tree, stock: Composition, split: Composition) -> list[BenchRow]:
-    """The time of set and find in each variant of cpupri-split against stock: medians of guests booted in turn."""
-    target = TARGETS["uml"]
-    chosen = {"stock": (stock, ["uml"])}
-    chosen |= {name: (split, ["uml", f"cpupri-{name}"]) for name in cpupri_variants()}
-    figures: dict[tuple[str, str], list[float]] = {}
-    only = f"sched_cpupri_private.{_COST_CASE}"
-    for boot in range(_COST_BOOTS):
-        for name, (composition, fragments) in chosen.items():
-            kernel = _built(cache, tree, composition.commit, target, load(fragments))
-            plan = CheckPlan(target, (8,), composition.expected, CheckOptions(only=only))
-            (booted,) = boot_and_judge(plan, kernel, cache / f"results/bench/cost-{name}-{boot}", "tcg")
-            for cpus, *picoseconds in _COST.findall(booted.run.log.read_text(errors="replace")):
-                for what, value in zip(("set", "find one", "find all"), picoseconds, strict=True):
-                    figures.setdefault((name, f"{what}, {cpus} CPUs"), []).append(float(value) / 1e12)
-    return [
-        BenchRow(f"{what}: {name} / stock", median(values), median(figures["stock", what]), "-")
-        for (name, what), values in figures.items()
-        if name != "stock"
-    ]
-
-
-def _of_tree(only: str | None) -> tuple[list[BenchRow], str]:
+def _of_tree() -> tuple[list[BenchRow], str]:
     """The figures that need a kernel tree, and the name of the tree."""
-    rows: list[BenchRow] = []
     cache = cache_dir()
     chosen = TreeOptions()
-    doctor.require(["build", *chosen.needs, "uml", "layout"])
+    doctor.require(["build", *chosen.needs, "uml"])
     tree = open_tree(cache, chosen)
     composition = compose(tree)
     refuse_conflicts(composition)
-    if only in (None, "check"):
-        rows += _builds(cache, tree, composition.commit) + _checks(cache, tree, composition)
-    if only in (None, "cpupri"):
-        split = compose(tree, with_=["cpupri-split"])
-        refuse_conflicts(split)
-        rows += _cpupri(cache, tree, composition, split)
-    if only in (None, "layout"):
-        rows += _layouts(cache, tree, composition.commit)
+    rows = _builds(cache, tree, composition.commit) + _checks(cache, tree, composition)
     return rows, f", {tree.origin}"
 
 
@@ -236,7 +175,7 @@ def _starts() -> list[BenchRow]:
 def bench(wanted: BenchOptions) -> Verdict:
     """Measure everything, or the figures of one kind, and print them with the conditions."""
     only = wanted.only
-    rows, origin = ([], "") if only == "start" else _of_tree(only)
+    rows, origin = _of_tree() if only in (None, "check") else ([], "")
     if only in (None, "start"):
         rows += _starts()
     if only in (None, "check"):
@@ -244,6 +183,7 @@ def bench(wanted: BenchOptions) -> Verdict:
         run(command)
         rows.append(BenchRow("check, nothing changed", _timed("check", lambda: run(command)), None, "under 3 s"))
     if only in (None, "layout"):
+        doctor.require([*TreeOptions().needs, "layout"])
         rows += _layouts_from_cache()
     load_now = f"{os.getloadavg()[0]:.1f}"
     print(f"conditions: {platform.machine()}, {os.cpu_count()} CPUs, load {load_now}, {platform.release()}{origin}")

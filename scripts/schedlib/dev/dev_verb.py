@@ -49,7 +49,7 @@ class DocsOptions:
 class BenchOptions:
     """Which figures."""
 
-    only: str | None = option("--only", "only the figures of one kind", choices=("start", "check", "cpupri", "layout"))
+    only: str | None = option("--only", "only the figures of one kind", choices=("start", "check", "layout"))
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ def add_parser(verbs: Verbs) -> None:
         "build and run times as ratios, measured in one run",
         first=[
             "schedline dev bench                   everything; leave the machine alone for twenty minutes",
-            "schedline dev bench --only layout     layout beside pahole and a whole vmlinux",
+            "schedline dev bench --only layout     layout beside pahole",
         ],
         text="""
         Builds the test kernel and a stock KUnit kernel from nothing, then times what a user repeats. Nothing is
