@@ -18,7 +18,7 @@ from scipy.special import ndtr
 from schedlib.gate.statistics import Values
 
 RECORDED = Path(__file__).with_name("recorded.json")
-"""Measured runs of one kernel; record_runs.py makes it."""
+"""Measured runs of one kernel: of each metric one value for each round, in the order of the measurement."""
 
 Model = Callable[[np.random.Generator, tuple[int, int, int]], Values]
 

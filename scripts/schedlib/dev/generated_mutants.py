@@ -27,7 +27,6 @@ from schedlib.dev.mutant_kernel import (
     HEADER,
     PARAMETER,
     Numbered,
-    committed,
     compiled,
     kernel_with,
     schema,
@@ -45,7 +44,7 @@ from schedlib.kernel.topology import Topology, load_topology
 from schedlib.paths import CONFIGS
 from schedlib.progress import say
 from schedlib.tree.compose import compose, refuse_conflicts
-from schedlib.tree.kernel_tree import Tree, open_tree
+from schedlib.tree.kernel_tree import Tree, open_tree, put_files
 from schedlib.verdict import Verdict
 
 DATA = CONFIGS / "generated-mutants.toml"
@@ -243,7 +242,7 @@ def _build(cache: Path, plan: KernelPlan, name: str, data: MutantData, mutants: 
             target = plan.target
             kernel = Kernel(place / target.image, place, "")
             return Built(name, plan, shape, kernel, place, frozenset(record["same"]), frozenset(lacking), made.counters)
-        commit = committed(plan, made)
+        commit = put_files(plan.tree, plan.commit, made.files, "mutants\n")
         if not (refused := compiled(cache, plan, commit)):
             break
         lacking |= refused.keys()

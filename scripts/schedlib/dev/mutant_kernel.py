@@ -13,7 +13,7 @@ from schedlib.dev.c_mutants import CodeChange, Function, counted, function
 from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.kernel.build import Kernel, KernelPlan, build_directory, built, make_as_configured
 from schedlib.process import must
-from schedlib.tree.kernel_tree import checked_out, put_files
+from schedlib.tree.kernel_tree import checked_out
 
 HEADER, CORE = "kernel/sched/sched.h", "kernel/sched/core.c"
 PARAMETER = "sched_mutant"
@@ -165,11 +165,6 @@ def compiled(cache: Path, plan: KernelPlan, commit: str) -> dict[int, str]:
                 raise SchedlineError(f"{(others or [str(error)])[0]}", f"see {directory / 'build.log'}") from error
             return found
     return {}
-
-
-def committed(plan: KernelPlan, made: Schema) -> str:
-    """A commit with the files of a schema."""
-    return put_files(plan.tree, plan.commit, made.files, "mutants\n")
 
 
 def kernel_with(cache: Path, plan: KernelPlan, commit: str, place: Path) -> tuple[Kernel, frozenset[int]]:
