@@ -18,13 +18,12 @@ from schedlib.formats import document
 from schedlib.kernel.machine import fingerprint, now
 from schedlib.paths import PLAN
 from schedlib.progress import say, step
-from schedlib.runs import restore
 from schedlib.runs.measure import KEPT, Means, measure
 from schedlib.runs.plan import PlannedRun, RunPlan, boots_in, new_plan, refuse_another, runs_wanted, why_not_kept
 from schedlib.runs.programs import compiled
 from schedlib.runs.run_verb import PackOptions, RunOptions
 from schedlib.runs.runs_report import clock, conclude, report
-from schedlib.runs.tool_process import why_no_fifo
+from schedlib.runs.tool_process import kept_settings, replay, why_no_fifo
 from schedlib.runs.tools import TOOLS
 from schedlib.runs.workload_suites import Suite, chosen, load_suite
 from schedlib.verdict import Verdict
@@ -83,7 +82,7 @@ def _suite(options: RunOptions) -> Suite:
 
 def _remains(out: Path, journal: Path) -> None:
     """Clean up after a runner that was killed."""
-    for line in restore.replay(journal):
+    for line in replay(journal):
         say(f"after a crash: {line}")
     for boot in (out, *(plan.parent for plan in out.glob(f"*/{PLAN}"))):
         for place in boot.glob(".now-*"):
@@ -153,7 +152,7 @@ def _measure_all(
         text = f"{done + 1} of {len(todo)}: {run.row}, run {run.number}, {clock(left)} left"
         # Use the disk of the results, so that a full disk is noticed.
         with tempfile.TemporaryDirectory(dir=out, prefix=".now-") as place, step(text):
-            with restore.kept_settings(journal):
+            with kept_settings(journal):
                 measured = measure(row, means, Path(place))
             if measured.run.status == "ERROR" and not shutil.disk_usage(place).free:
                 full = f"the disk of {out} is full: the output of {run.row} was cut off"

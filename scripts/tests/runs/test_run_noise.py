@@ -12,7 +12,7 @@ from workload_runs import Place, document
 
 from conftest import write_files
 from schedlib.kernel import machine
-from schedlib.runs import restore
+from schedlib.runs import tool_process
 from schedlib.runs.measure import noise, snapshot
 
 STAT = "cpu  {user} 0 100 5000 7 0 0 {steal} 0 0\ncpu0 1 0 1 1 0 0 0 0 0 0\nctxt 9\nprocs_running {running}\n"
@@ -109,10 +109,10 @@ def setting(tmp_path: Path) -> Path:
 def test_a_setting_that_a_tool_changed_is_put_back(
     setting: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = restore.settings(tmp_path)
+    before = tool_process.settings(tmp_path)
     assert before[str(setting)] == "950000" and len(before) == 2
-    monkeypatch.setattr(restore, "settings", lambda: before)
-    with restore.kept_settings(tmp_path / "journal.json"):
+    monkeypatch.setattr(tool_process, "settings", lambda: before)
+    with tool_process.kept_settings(tmp_path / "journal.json"):
         assert json.loads((tmp_path / "journal.json").read_text())["settings"] == before
         setting.write_text("-1\n")
     assert setting.read_text() == "950000"
@@ -125,12 +125,12 @@ def test_after_a_crash_the_next_start_puts_it_back(setting: Path, tmp_path: Path
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     journal.write_text(json.dumps({"boot_id": boot, "settings": {str(setting): "950000"}}))
     setting.write_text("-1\n")
-    assert len(restore.replay(journal)) == 1
+    assert len(tool_process.replay(journal)) == 1
     assert setting.read_text() == "950000"
-    assert restore.replay(journal) == []
+    assert tool_process.replay(journal) == []
     # A boot in between has restored it: the present value is intended.
     journal.write_text(json.dumps({"boot_id": "earlier", "settings": {str(setting): "1"}}))
-    assert restore.replay(journal) == []
+    assert tool_process.replay(journal) == []
     assert setting.read_text() == "950000"
     assert not journal.exists()
 
@@ -138,27 +138,27 @@ def test_after_a_crash_the_next_start_puts_it_back(setting: Path, tmp_path: Path
 def test_a_setting_that_cannot_be_put_back_is_said(
     setting: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = restore.settings(tmp_path)
+    before = tool_process.settings(tmp_path)
     setting.write_text("-1\n")
 
     def refuse(*_: str) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(restore, "_put_back", refuse)
-    (line,) = restore.put_back(before)
+    monkeypatch.setattr(tool_process, "_put_back", refuse)
+    (line,) = tool_process.put_back(before)
     assert "from 950000 to -1, and cannot be put back: Operation not permitted" in line
     # A setting that no longer exists is not restored.
     setting.unlink()
-    assert restore.put_back(before) == []
+    assert tool_process.put_back(before) == []
 
 
 def test_features_of_the_scheduler_are_put_back_one_by_one(tmp_path: Path) -> None:
     write_files(tmp_path, {"sys/kernel/debug/sched/features": "PLACE_LAG NO_HRTICK RUN_TO_PARITY\n"})
     path = tmp_path / "sys/kernel/debug/sched/features"
     written: list[str] = []
-    before = restore.settings(tmp_path)
+    before = tool_process.settings(tmp_path)
     path.write_text("PLACE_LAG HRTICK RUN_TO_PARITY\n")
-    lines = restore.put_back(before)
+    lines = tool_process.put_back(before)
     written.append(path.read_text())
     # The kernel takes one word per write.
     assert written == ["NO_HRTICK"]
