@@ -16,16 +16,12 @@ from conftest import FILES, write_files
 from schedlib import main
 from schedlib.names import unknown
 from schedlib.paths import PROJECT
+from test_docs import verbs_below
 
 
-def verbs(within: argparse.ArgumentParser | None = None, name: str = "schedline") -> dict[str, argparse.ArgumentParser]:
+def verbs() -> dict[str, argparse.ArgumentParser]:
     """The parser of each verb, nested verbs included, by the verb's full name."""
-    found: dict[str, argparse.ArgumentParser] = {}
-    for action in (within or main.parser())._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for word, verb in action.choices.items():
-                found |= {f"{name} {word}": verb, **verbs(verb, f"{name} {word}")}
-    return found
+    return {f"schedline {' '.join(words)}": verb for words, verb in verbs_below(main.parser()).items()}
 
 
 def test_each_verb_begins_with_what_most_people_want() -> None:

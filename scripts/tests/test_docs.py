@@ -120,7 +120,7 @@ def _lines(page: Page) -> Iterator[str]:
         elif language == "console":
             yield from re.findall(r"^\$ (.+)$", text, re.M)
     for span in re.findall(r"`([^`]+)`", page.prose):
-        if re.match(r"(schedline|make|git) \S", span) and tuple(span.split()[1:]) not in _verbs(_parser()):
+        if re.match(r"(schedline|make|git) \S", span) and tuple(span.split()[1:]) not in verbs_below(_parser()):
             yield " ".join(span.split())
 
 
@@ -183,7 +183,7 @@ def commands(root: Path) -> Iterator[tuple[Page, str, list[str]]]:
 @functools.cache
 def _parser() -> argparse.ArgumentParser:
     top = parser()
-    for each in (top, *_verbs(top).values()):
+    for each in (top, *verbs_below(top).values()):
         each.allow_abbrev = False
     return top
 
@@ -213,7 +213,7 @@ def wrong_commands(root: Path) -> list[str]:
     return wrong
 
 
-def _verbs(
+def verbs_below(
     top: argparse.ArgumentParser, before: tuple[str, ...] = ()
 ) -> dict[tuple[str, ...], argparse.ArgumentParser]:
     """The parser of each verb and nested verb, by its words."""
@@ -221,14 +221,14 @@ def _verbs(
     for action in top._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, verb in action.choices.items():
-                found |= _verbs(verb, (*before, name))
+                found |= verbs_below(verb, (*before, name))
     return found
 
 
 def unnamed_verbs(root: Path) -> list[str]:
     """Verbs that no page shows."""
     shown = {tuple(words[:length]) for _, _, words in commands(root) for length in range(1, len(words) + 1)}
-    return [f"no page shows schedline {' '.join(verb)}" for verb in _verbs(_parser()) if verb not in shown]
+    return [f"no page shows schedline {' '.join(verb)}" for verb in verbs_below(_parser()) if verb not in shown]
 
 
 # Form and content.
@@ -359,7 +359,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def examples() -> list[str]:
     """The command lines in every --help."""
-    texts = [_parser().format_help(), *(verb.format_help() for verb in _verbs(_parser()).values())]
+    texts = [_parser().format_help(), *(verb.format_help() for verb in verbs_below(_parser()).values())]
     lines = re.findall(r"^ +(?:.* \| )?(?:git bisect run )?(schedline .*)$", "\n".join(texts), re.M)
     found = {re.split(r"\s{2,}| # ", line)[0] for line in lines}
     # A line with words in capitals is only a pattern. A run that continues needs the plan of an earlier one.

@@ -68,7 +68,6 @@ class Part:
 
 
 def layout(
-    cache: Path,
     tree: Tree,
     series: PatchSeries,
     archs: Sequence[str],

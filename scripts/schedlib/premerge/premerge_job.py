@@ -61,7 +61,7 @@ def premerge(options: PremergeOptions) -> Verdict:
     out = results_directory(cache, options.out)
     say(f"{counted(len(series.patches), 'patch', 'patches')} on {series.base[:12]}, logs in {out}")
     jobs: dict[str, Callable[[], Part]] = {
-        "layout": lambda: parts.layout(cache, tree, series, options.archs, contracts, expected, out),
+        "layout": lambda: parts.layout(tree, series, options.archs, contracts, expected, out),
         "kunit": lambda: parts.kunit(cache, tree, series, expected, out),
         "c2c": lambda: parts.emulated(cache, tree, series, options.measured, out),
         "mutants": lambda: parts.mutated(cache, tree, series, present_changes(tree, series.head), out),

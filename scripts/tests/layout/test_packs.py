@@ -358,7 +358,7 @@ def test_what_a_series_breaks(
     made = open_kdir(cache, tmp_path / "linux")
     series = read_series(made, "HEAD~1", None, None)
     (tmp_path / "out").mkdir()
-    part = parts.layout(cache, made, series, ["x86_64"], [contracts], frozenset(), tmp_path / "out")
+    part = parts.layout(made, series, ["x86_64"], [contracts], frozenset(), tmp_path / "out")
     assert part.verdict is (Verdict.FAIL if said else Verdict.PASS)
     assert said in "\n".join(part.lines) and any(each.error for each in part.findings) is bool(said)
 

@@ -143,7 +143,7 @@ def test_mutants_of_the_touched_files(
 
 def test_no_header_no_compiler(tree: Tree) -> None:
     series = PatchSeries("a" * 40, "b" * 40, (), b"--- a/kernel/sched/core.c\n+++ b/kernel/sched/core.c\n")
-    assert parts.layout(Path("cache"), tree, series, (), (), NOTHING, Path("out")).verdict is Verdict.PASS
+    assert parts.layout(tree, series, (), (), NOTHING, Path("out")).verdict is Verdict.PASS
 
 
 def test_page_and_junit(tree: Tree) -> None:

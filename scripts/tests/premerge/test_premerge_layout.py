@@ -47,7 +47,7 @@ def each_says(
     """What a patch's author, a maintainer and the maintainer's reader are told. The text is checked as it was made."""
     said = judge_patch(options, series.diff, "text")
     out.mkdir()
-    part = parts.layout(cache_dir(), tree, series, ("x86_64",), (), frozenset({"rq-order"}), out)
+    part = parts.layout(tree, series, ("x86_64",), (), frozenset({"rq-order"}), out)
     write_series(out)
     made = make(out, out / "evidence.txt")
     assert verify(out / "evidence.txt", out) is made
