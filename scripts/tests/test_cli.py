@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import FILES, write_files
 from schedlib import main
 from schedlib.names import unknown
 from schedlib.paths import PROJECT
@@ -141,14 +140,6 @@ def test_bad_input_is_a_message_and_exit_2(
     assert message in said
     assert "next: " in said
     assert "a bug" not in said and "Traceback" not in said
-
-
-def test_bisect_turns_an_error_into_125(tmp_path: Path) -> None:
-    """The command as a user runs it: its own file, with its libraries from the cache."""
-    write_files(tmp_path / "tree", {name: text for name, text in FILES.items() if name != "Kbuild"})
-    argv = [str(PROJECT / "scripts/schedline"), "check", "--kdir", str(tmp_path / "tree"), "--bisect"]
-    done = subprocess.run(argv, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    assert (done.returncode, "next: " in done.stderr, "Traceback" in done.stderr) == (125, True, False)
 
 
 def test_of_many_names_the_nearest_are_listed() -> None:

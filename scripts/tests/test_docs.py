@@ -372,11 +372,6 @@ def test_every_example_of_help_can_be_run_so() -> None:
     assert {line: said for line, said in found.items() if said} == {}
 
 
-def test_an_example_that_is_wrong_is_found() -> None:
-    assert "Did you mean --kdir?" in _refused(["check", "--kdirs", "linux"])
-    assert "no such file" in _refused(["check", "--kdir", "nowhere"])
-
-
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_pages(check: Callable[[Path], list[str]]) -> None:
     assert not check(PROJECT)

@@ -91,20 +91,19 @@ def _plain(value: TestResult | Problem, without: str = "") -> dict[str, object]:
 
 def junit_suites(boots: Sequence[JudgedBoot]) -> tuple[JUnitSuite, ...]:
     """A JUnit suite for each suite of each boot. The problems of a boot's log are the test `console`."""
-    found = []
+    found: list[JUnitSuite] = []
     for boot in boots:
         for suite, tests in _suites(boot.judgement.tests).items():
-            cases = tuple(_junit_case(_below(test), test) for test in tests)
-            found.append(JUnitSuite(f"{boot.name}.{suite}", cases))
-        found.append(JUnitSuite(boot.name, (_junit_case("console", _console(boot.judgement)),)))
+            found.append((f"{boot.name}.{suite}", [_junit_case(_below(test), test) for test in tests]))
+        found.append((boot.name, [_junit_case("console", _console(boot.judgement))]))
     return tuple(found)
 
 
-_MARKS = {
-    TestOutcome.SKIP: Mark.SKIPPED,
-    TestOutcome.FAIL: Mark.FAILURE,
-    TestOutcome.CRASHED: Mark.ERROR,
-    TestOutcome.MISSING: Mark.ERROR,
+_MARKS: dict[TestOutcome, Mark] = {
+    TestOutcome.SKIP: "skipped",
+    TestOutcome.FAIL: "failure",
+    TestOutcome.CRASHED: "error",
+    TestOutcome.MISSING: "error",
 }
 
 

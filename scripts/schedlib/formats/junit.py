@@ -7,15 +7,10 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
+from typing import Literal
 
-
-class Mark(Enum):
-    """How JUnit marks a test that has not passed; the value is the name of the XML element."""
-
-    SKIPPED = "skipped"
-    FAILURE = "failure"
-    ERROR = "error"
+Mark = Literal["skipped", "failure", "error"]
+"""How JUnit marks a test that has not passed: the name of the XML element."""
 
 
 @dataclass(frozen=True)
@@ -29,42 +24,32 @@ class JUnitCase:
     seconds: float | None = None
 
 
-@dataclass(frozen=True)
-class JUnitSuite:
-    """A group of tests; its name is also the class name of the tests."""
-
-    name: str
-    cases: tuple[JUnitCase, ...]
+JUnitSuite = tuple[str, Sequence[JUnitCase]]
+"""A group of tests, with its name, which is also the class name of the tests."""
 
 
 def junit_document(suites: Sequence[JUnitSuite]) -> bytes:
     """The content of the file."""
     root = ET.Element("testsuites")
-    for suite in suites:
-        _add(root, suite)
+    for name, cases in suites:
+        _add(root, _text(name), cases)
     ET.indent(root)
     document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return document + b"\n"
 
 
-def _add(root: ET.Element, suite: JUnitSuite) -> None:
-    marks = [case.mark for case in suite.cases]
-    name = _text(suite.name)
-    attributes = {
-        "name": name,
-        "tests": str(len(marks)),
-        "failures": str(marks.count(Mark.FAILURE)),
-        "errors": str(marks.count(Mark.ERROR)),
-        "skipped": str(marks.count(Mark.SKIPPED)),
-        "time": f"{sum(case.seconds or 0 for case in suite.cases):.6f}",
-    }
-    element = ET.SubElement(root, "testsuite", attributes)
-    for case in suite.cases:
+def _add(root: ET.Element, name: str, cases: Sequence[JUnitCase]) -> None:
+    marks = [case.mark for case in cases]
+    counts = {"tests": len(marks), "failures": marks.count("failure"), "errors": marks.count("error")}
+    counts["skipped"] = marks.count("skipped")
+    element = ET.SubElement(root, "testsuite", {"name": name} | {word: str(count) for word, count in counts.items()})
+    element.set("time", f"{sum(case.seconds or 0 for case in cases):.6f}")
+    for case in cases:
         row = ET.SubElement(element, "testcase", {"classname": name, "name": _text(case.name)})
         if case.seconds is not None:
             row.set("time", f"{case.seconds:.6f}")
         if case.mark:
-            ET.SubElement(row, case.mark.value, {"message": _text(case.message)}).text = _text(case.detail) or None
+            ET.SubElement(row, case.mark, {"message": _text(case.message)}).text = _text(case.detail) or None
 
 
 # Every character that XML 1.0 cannot represent.

@@ -13,7 +13,7 @@ from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.contracts.contract_rules import our_rules, pack_rules
 from schedlib.formats import document
 from schedlib.formats.b4_checks import B4Check, CheckRemark, CheckStatus, checks_text, tracked_range, with_remarks
-from schedlib.formats.junit import JUnitCase, JUnitSuite, Mark, junit_document
+from schedlib.formats.junit import JUnitCase, Mark, junit_document
 from schedlib.gate.gate_options import GateOptions, gates_path
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import columns_for, ensure_tools
@@ -38,7 +38,7 @@ QUESTIONS: Mapping[str, str] = {
 }
 """What each part asks."""
 
-_MARKS = {Verdict.PASS: None, Verdict.FAIL: Mark.FAILURE, None: Mark.SKIPPED}
+_MARKS: dict[Verdict | None, Mark | None] = {Verdict.PASS: None, Verdict.FAIL: "failure", None: "skipped"}
 
 
 def premerge(options: PremergeOptions) -> Verdict:
@@ -139,14 +139,12 @@ def text(series: PatchSeries, found: Sequence[Part], verdict: Verdict) -> str:
 
 def junit(found: Sequence[Part]) -> bytes:
     """One suite for each part. Tests without a verdict are skipped; inconclusive tests are errors."""
-    suites = []
-    for part in found:
-        cases = (
-            JUnitCase(name, _MARKS.get(verdict, Mark.ERROR), said.split("\n")[0], said)
-            for name, verdict, said in part.judged
-        )
-        suites.append(JUnitSuite(f"premerge.{part.name}", tuple(cases)))
+    suites = [(f"premerge.{part.name}", [_case(*row) for row in part.judged]) for part in found]
     return junit_document(suites)
+
+
+def _case(name: str, verdict: Verdict | None, said: str) -> JUnitCase:
+    return JUnitCase(name, _MARKS.get(verdict, "error"), said.split("\n")[0], said)
 
 
 def premerge_document(

@@ -320,8 +320,3 @@ def test_block_in() -> None:
     assert block_in("nothing") is None
     assert block_in(f"{END}\n{BEGIN}\n") is None
     assert block_in(f">> {BEGIN} \n>> x\n>> {END}\n") == f"{BEGIN}\nx\n{END}\n"
-
-
-def test_an_earlier_premerge_is_not_mixed_in(out: Path) -> None:
-    with pytest.raises(SchedlineError, match="earlier premerge"):
-        premerge_verb.refuse_old(out)
