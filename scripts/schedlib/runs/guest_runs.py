@@ -127,7 +127,7 @@ def _measured(
     judgement = judge(log.read_bytes(), expected, ending=boot.ending, times=boot.times)
     verdict = Verdict.ERROR
     if plan:
-        verdict, _ = conclude(options, suite, plan, place, plan.machine, started)
+        verdict, _ = conclude(options, suite, plan, place)
     else:
         say("the guest returned no fingerprint, so none of its runs is kept")
     say("emulated CPUs: latencies and rates mean nothing; the runs show only whether each workload did its work")

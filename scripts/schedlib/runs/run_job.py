@@ -15,7 +15,7 @@ from pathlib import Path
 from schedlib.cache import cache_dir, lock
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.kernel.machine import fingerprint, now
+from schedlib.kernel.machine import fingerprint
 from schedlib.paths import PLAN
 from schedlib.progress import say, step
 from schedlib.runs.measure import KEPT, Means, measure
@@ -93,7 +93,6 @@ def _remains(out: Path, journal: Path) -> None:
 
 
 def _run_here(options: RunOptions, suite: Suite, out: Path, cache: Path, journal: Path) -> Verdict:
-    started, _ = now()
     machine = fingerprint()
     boots = boots_in(out)
     plan = _plan(options, suite, boots, out, machine)
@@ -113,7 +112,7 @@ def _run_here(options: RunOptions, suite: Suite, out: Path, cache: Path, journal
     except (KeyboardInterrupt, SystemExit):
         say(f"stopped; finished runs are kept. next: {again}")
         raise
-    verdict, missing = conclude(options, suite, plan, place, machine, started)
+    verdict, missing = conclude(options, suite, plan, place)
     if missing:
         say("next: schedline doctor says what to install; then " + again)
     for boot, other in boots:

@@ -87,7 +87,6 @@ class RunOptions:
     )
     seed: int | None = option("--seed N", "seed of the random order (default: a new one each time)", int)
     report: Path | None = option("--report DIR", "sum up the run files in DIR; run nothing", existing_path)
-    json: Path | None = option("--json FILE", "write the summary as JSON (schema runs-1)", new_path)
     lava: Path | None = option("--lava FILE", "write verdicts and figures in the format of send-to-lava.sh", new_path)
     only: tuple[str, ...] = option("--only ROW,...", "run only these rows of the suite", words, default=())
     listing: bool = flag("--list", "print the rows, their commands and durations; run nothing")
@@ -186,7 +185,7 @@ def _read(arguments: argparse.Namespace) -> RunOptions | PackOptions:
 
 
 def _read_pack(arguments: argparse.Namespace) -> PackOptions:
-    others = ("suite", "only", "runs", "seed", "out", "json", "lava", "listing", "report", "in_guest", *_OF_A_GUEST[2:])
+    others = ("suite", "only", "runs", "seed", "out", "lava", "listing", "report", "in_guest", *_OF_A_GUEST[2:])
     if given := [name for name in others if getattr(arguments, name)]:
         raise SchedlineError(
             f"--pack runs nothing, and has no --{given[0].strip('_').replace('_', '-')}", "leave it out"

@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Judges the runs of a plan, and reports them as text, for LAVA, and as one document. Nothing here measures."""
+"""Judges the runs of a plan, and reports them as text and for LAVA. Nothing here measures."""
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
 
 from schedlib.cache import write_atomic
 from schedlib.errors import SchedlineError
-from schedlib.formats import document
-from schedlib.formats.document import Document
 from schedlib.formats.run_file import Run, read_run, runs_below
-from schedlib.formats.strict import Amount, Moment, Positive, Strict, Whole, Word
 from schedlib.paths import PLAN
 from schedlib.progress import printable, tell
 from schedlib.runs.plan import SAME, RunPlan, saved_plan
@@ -33,45 +28,14 @@ _MARKS = {Verdict.PASS: "ok", Verdict.FAIL: "FAIL", Verdict.ERROR: "ERROR", Verd
 _LAVA = {Verdict.PASS: "pass", Verdict.FAIL: "fail", Verdict.ERROR: "fail", Verdict.INCONCLUSIVE: "skip"}
 
 
-class RunsPlan(Strict, frozen=True):
-    """The plan of the runs. runs: number of runs of each row."""
+@dataclass(frozen=True)
+class RunsRow:
+    """One run of a row, judged. INCONCLUSIVE: it was skipped."""
 
-    suite: Word
-    digest: str
-    runs: Positive
-    seed: Whole
-
-
-class RunsRow(Strict, frozen=True):
-    """One run.
-
-    Attributes:
-        verdict: INCONCLUSIVE: skipped.
-        file: the run, below the directory of --out: the boot id, and the name.
-    """
-
-    row: Word
-    run: Positive
+    row: str
+    run: int
     verdict: Verdict
     reason: str
-    seconds: Amount
-    file: Word
-
-
-class RunsDocument(Document, frozen=True, kw_only=True):
-    """schedline run --json: the results of the runs of a plan.
-
-    Attributes:
-        fingerprint: of the machine and the kernel.
-    """
-
-    schema: Literal["runs-1"]
-    tool: Word
-    started: Moment
-    fingerprint: dict[str, str]
-    status: Verdict
-    plan: RunsPlan
-    runs: Annotated[tuple[RunsRow, ...], Meta(min_length=1)]
 
 
 def _lacking(row: WorkloadRow, found: Run) -> str:
@@ -95,7 +59,7 @@ def lacks_program(row: WorkloadRow, found: Run) -> bool:
     return found.status == "SKIP" and bool(row.required and found.process and found.process.missing)
 
 
-def judge_run(row: WorkloadRow, number: int, found: Run, file: str = "") -> RunsRow:
+def judge_run(row: WorkloadRow, number: int, found: Run) -> RunsRow:
     """Judge a run by its file. An exit status of 0 does not prove that it worked, nor 1 that it failed."""
     process, verdict, reason = found.process, Verdict.ERROR, found.reason
     if found.status == "SKIP" and not lacks_program(row, found):
@@ -106,7 +70,7 @@ def judge_run(row: WorkloadRow, number: int, found: Run, file: str = "") -> Runs
         if not reason and row.program and process and process.exit_status:
             reason = "one of its tests failed: see its log"
         verdict = Verdict.FAIL if reason else Verdict.PASS
-    return RunsRow(row.name, number, verdict, reason, found.seconds, file)
+    return RunsRow(row.name, number, verdict, reason)
 
 
 def judge_all(judged: Sequence[RunsRow]) -> Verdict:
@@ -195,36 +159,16 @@ def _lava(suite: Suite, judged: Sequence[RunsRow], runs: Runs) -> str:
     return "\n".join(lines) + "\n"
 
 
-def conclude(
-    options: RunOptions, suite: Suite, plan: RunPlan, out: Path, machine: Mapping[str, str], started: str
-) -> tuple[Verdict, bool]:
-    """Judge and print the runs of a boot, and write the files of the options. Returns also whether programs lack.
-
-    Args:
-        out: the directory of the boot.
-    """
+def conclude(options: RunOptions, suite: Suite, plan: RunPlan, out: Path) -> tuple[Verdict, bool]:
+    """Judge and print the runs in the directory of a boot. Returns also whether programs lack."""
     rows = {row.name: row for row in suite.rows}
     runs = {(run.row, run.number): read_run(out / run.file) for run in plan.order}
     ordered = sorted(plan.order, key=lambda run: (plan.rows.index(run.row), run.number))
-    judged = tuple(
-        judge_run(rows[run.row], run.number, runs[run.row, run.number], f"{out.name}/{run.file}") for run in ordered
-    )
-    verdict = judge_all(judged)
+    judged = [judge_run(rows[run.row], run.number, runs[run.row, run.number]) for run in ordered]
     tell_table(suite, judged, runs)
-    if options.json:
-        found = RunsDocument(
-            schema="runs-1",
-            tool="schedline run",
-            started=datetime.fromisoformat(started),
-            fingerprint=dict(machine),
-            status=verdict,
-            plan=RunsPlan(plan.suite, plan.digest, plan.runs, plan.seed),
-            runs=judged,
-        )
-        document.write(options.json, found)
     if options.lava:
         write_atomic(options.lava, _lava(suite, judged, runs))
-    return verdict, any(lacks_program(rows[name], run) for (name, _), run in runs.items())
+    return judge_all(judged), any(lacks_program(rows[name], run) for (name, _), run in runs.items())
 
 
 def _row(run: Run) -> WorkloadRow | None:
@@ -260,8 +204,7 @@ def report(directory: Path) -> Verdict:
         for planned in plan.order if plan else ():
             if not (place / planned.file).exists():
                 print(f"{planned.row}, run {planned.number}: {place / planned.file} is missing")
-                why = "its file is missing"
-                judged.append(RunsRow(planned.row, planned.number, Verdict.ERROR, why, 0.0, planned.file))
+                judged.append(RunsRow(planned.row, planned.number, Verdict.ERROR, "its file is missing"))
     suite = Suite(directory.name, "brought home", tuple(rows[name] for name in sorted(rows)))
     tell_table(suite, judged, runs)
     for row in suite.rows:

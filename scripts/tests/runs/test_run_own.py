@@ -195,7 +195,7 @@ def test_the_flags_are_those_of_the_makefile() -> None:
     ],
 )
 def test_a_failure_hides_an_error_and_a_skip_nothing(verdicts: list[str], expected: str) -> None:
-    judged = [RunsRow("row", 1, Verdict[each], "", 0.0, "x.json") for each in verdicts]
+    judged = [RunsRow("row", 1, Verdict[each], "") for each in verdicts]
     assert judge_all(judged).value == expected
 
 
