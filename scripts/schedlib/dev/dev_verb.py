@@ -61,8 +61,8 @@ class LitmusOptions:
 
 
 @dataclass(frozen=True)
-class GeneratedOptions:
-    """Which of the generated mutants are tried.
+class MutantsOptions:
+    """Which mutants are tried, and where.
 
     Attributes:
         since: a revision: the functions that differ from it.
@@ -79,12 +79,6 @@ class GeneratedOptions:
     sample: int | None = option("--sample N", "--generated: so many of each function, drawn at random", positive)
     seed: int = option("--seed N", "--generated: for --sample (default: 1)", int, default=1)
     json: Path | None = option("--json FILE", "--generated: write the table here", new_path)
-
-
-@dataclass(frozen=True)
-class MutantsOptions(GeneratedOptions):
-    """Which mutants are tried, and where."""
-
     on: str | None = option(
         "--on TARGET",
         f"{', '.join(TARGETS)}; {EMULATED}: count the traffic of mutants with a Traffic header; {ATTACK}, "

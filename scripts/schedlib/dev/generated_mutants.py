@@ -20,7 +20,7 @@ from schedlib.cache import cache_dir, read_json, write_atomic, write_json
 from schedlib.check.check_boots import expect_arguments
 from schedlib.console.judge import Judgement, TestOutcome, judge
 from schedlib.dev.c_mutants import changes, function, functions
-from schedlib.dev.dev_verb import GeneratedOptions
+from schedlib.dev.dev_verb import MutantsOptions
 from schedlib.dev.mutant_kernel import (
     CORE,
     COUNTING,
@@ -336,7 +336,7 @@ def judged_equivalents(
     return tuple(found), wrong
 
 
-def try_generated(options: GeneratedOptions) -> Verdict:
+def try_generated(options: MutantsOptions) -> Verdict:
     """Build the kernels, count what the suites reach, and boot the mutants.
 
     FAIL if one survives, a statement is never reached, or an equivalent is listed that is none.
