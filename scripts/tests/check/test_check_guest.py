@@ -176,17 +176,8 @@ def test_split_of_a_partition_seen_from_user_space(
 def test_guest_has_the_clusters_and_nodes_of_its_topology(series: Tree, tmp_path: Path) -> None:
     out = tmp_path / "out"
     # Use the selftests' kernel: all tests on arm64 then share one build.
-    words = (
-        "--config",
-        "selftests",
-        "--only",
-        "sched_layout",
-        "--kernel-arg",
-        "sched_verbose",
-        "--kernel-arg",
-        "loglevel=8",
-    )
-    done = check("--on", "qemu-arm64", "--topology", "kunpeng920", *words, "--out", str(out))
+    words = "--config selftests --only sched_layout --kernel-arg sched_verbose --kernel-arg loglevel=8"
+    done = check("--on", "qemu-arm64", "--topology", "kunpeng920", *words.split(), "--out", str(out))
     assert done.returncode == 0, done.stdout + done.stderr
     log = (out / "qemu-arm64-kunpeng920.log").read_text()
     assert "domain-0: span=0-3 level=CLS" in log

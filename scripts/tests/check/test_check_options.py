@@ -21,11 +21,8 @@ def parsed(*words: str) -> CheckOptions:
 
 
 def test_all_variants() -> None:
-    assert (
-        parsed("--cpupri", "all").cpupri
-        == cpupri_variants()
-        == ("arrays", "llc", "llc-bytes", "llc-rto", "node", "node-rto", "sbm")
-    )
+    known = ("arrays", "llc", "llc-bytes", "llc-rto", "node", "node-rto", "sbm")
+    assert parsed("--cpupri", "all").cpupri == cpupri_variants() == known
     assert parsed("--cpupri", "llc,node").cpupri == ("llc", "node")
     assert parsed().cpupri == ()
 
@@ -52,24 +49,9 @@ def test_each_variant_has_a_fragment() -> None:
 
 
 def test_the_command_of_a_run_is_one_that_parses(kernel: Path) -> None:
-    words = [
-        "--kdir",
-        str(kernel),
-        "--with",
-        "rd-lines",
-        "--expect",
-        "rq-order",
-        "--kernel-arg",
-        "a.b=1",
-        "--base",
-        "v7",
-    ]
-    options = parsed(*words)
+    given = "--with rd-lines --expect rq-order --kernel-arg a.b=1 --base v7"
+    options = parsed("--kdir", str(kernel), *given.split())
     again = parsed(*options.command("uml").split()[2:])
-    assert (again.tree, again.changes, again.expect, again.base) == (
-        options.tree,
-        options.changes,
-        options.expect,
-        options.base,
-    )
+    for name in ("tree", "changes", "expect", "base"):
+        assert getattr(again, name) == getattr(options, name)
     assert (again.on, again.kernel_args) == ("uml", ("a.b=1",))

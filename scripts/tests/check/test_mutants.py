@@ -38,9 +38,6 @@ def test_headers(tmp_path: Path) -> None:
         ("7.3",),
     )
     assert read.diff == DIFF.encode()
-
-
-def test_diff_without_headers(tmp_path: Path) -> None:
     assert mutant(tmp_path, DIFF).killed_by == ()
 
 
