@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What this machine lacks, why it is needed, and the command that installs it."""
+"""What this machine lacks, why it is needed, and the command that installs it.
+
+Programs and headers are looked for, not packages: their names are only for the command.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import shutil
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from platform import machine
+from platform import freedesktop_os_release, machine
 
 from schedlib.errors import SchedlineError
 from schedlib.names import plain_toml
@@ -39,6 +42,11 @@ class Need:
         return shutil.which(self.name) is not None
 
 
+def has_apt() -> bool:
+    """Whether kernels can be fetched, and packages be installed, with Debian's apt."""
+    return shutil.which("apt-get") is not None
+
+
 @dataclass(frozen=True)
 class Job:
     """Something that a user does with schedline; `needs` are some of Need.jobs."""
@@ -49,9 +57,10 @@ class Job:
     compilers: bool = False
 
     def missing(self) -> tuple[Need, ...]:
-        """What this machine lacks for it."""
-        more = compilers() if self.compilers else ()
-        return tuple(dict.fromkeys((*missing(self.needs), *(need for need in more if not need.is_met()))))
+        """What this machine lacks for it. Without apt that is what a tree of the user's own needs."""
+        more = [need for need in compilers() if not need.is_met()] if self.compilers else []
+        needs = self.needs if has_apt() else [need for need in self.needs if need != "fetch"]
+        return tuple(dict.fromkeys((*missing(needs), *more)))
 
 
 _TABLE = """\
@@ -106,6 +115,34 @@ def _need(line: str) -> Need:
 
 NEEDS = tuple(map(_need, _TABLE.splitlines()))
 
+_DISTRIBUTIONS = """\
+debian ubuntu | sudo apt-get install -y --no-install-recommends
+fedora rhel centos | sudo dnf install
+suse opensuse | sudo zypper install
+arch | sudo pacman -S
+alpine | sudo apk add
+nixos | nix-shell -p
+"""
+"""A distribution in each line: what its os-release calls it or what it is like, and how it installs packages."""
+
+_NAMES = """\
+busybox-static | busybox | busybox-static | busybox | busybox-static | busybox
+gcc-aarch64-linux-gnu | gcc-aarch64-linux-gnu | | aarch64-linux-gnu-gcc | |
+libc6-dev | glibc-devel | glibc-devel | glibc | musl-dev | glibc
+libc6-dev-arm64-cross | | | aarch64-linux-gnu-glibc | |
+libelf-dev | elfutils-libelf-devel | libelf-devel | libelf | elfutils-dev | elfutils
+linux-perf | perf | perf | perf | perf | perf
+pahole | dwarves | dwarves | pahole | pahole | pahole
+python3-drgn | drgn | python3-drgn | drgn | |
+qemu-system-arm | qemu-system-aarch64-core | qemu-arm | qemu-system-aarch64 | qemu-system-aarch64 | qemu
+qemu-system-x86 | qemu-system-x86-core | qemu-x86 | qemu-system-x86 | qemu-system-x86_64 | qemu
+rt-tests | realtime-tests | rt-tests | rt-tests | rt-tests | rt-tests
+xz-utils | xz | xz | xz | xz | xz
+zlib1g-dev | zlib-devel | zlib-devel | zlib | zlib-dev | zlib
+"""
+"""A package in each line, by its name in each of _DISTRIBUTIONS; empty where it has none. Any other is called alike
+everywhere, or is in Debian alone."""
+
 _KERNEL = ("fetch", "build", "layout")
 _GATE = ("core", "gate")
 
@@ -113,7 +150,7 @@ JOBS = {
     "check": Job("schedline check", (*_KERNEL, "uml")),
     "check-x86_64": Job("schedline check --on qemu-x86_64", (*_KERNEL, "qemu-x86_64")),
     "check-arm64": Job("schedline check --on qemu-arm64 --selftests", (*_KERNEL, "qemu-arm64", "qemu-arm64-selftests")),
-    "layout": Job("schedline layout", _KERNEL),
+    "layout": Job("schedline layout", (*_KERNEL, "objtool")),
     "layout-all": Job("schedline layout --arch all", (*_KERNEL, "objtool"), compilers=True),
     "c2c": Job("schedline c2c", (*_KERNEL, "qemu-x86_64")),
     "c2c-arm64": Job("schedline c2c --on qemu-arm64", (*_KERNEL, "qemu-arm64", "qemu-arm64-c2c")),
@@ -166,17 +203,41 @@ def missing(jobs: Collection[str]) -> tuple[Need, ...]:
 
 def listed(needs: Iterable[Need]) -> str:
     """One line for each need."""
-    return "\n".join(f"    {need.name}: {need.why} (package {need.package})" for need in needs)
+    named = ((need, "".join(_packages([need]))) for need in needs)
+    return "\n".join(
+        f"    {need.name}: {need.why} ({f'package {name}' if name else 'no package'})" for need, name in named
+    )
 
 
-def _lacks(needs: Iterable[Need], next_step: str) -> SchedlineError:
-    other = "install them with this system's package manager"
-    return SchedlineError(f"this machine lacks:\n{listed(needs)}", next_step if shutil.which("apt-get") else other)
+def _distribution() -> int | None:
+    """The line of _DISTRIBUTIONS that is about this machine."""
+    try:
+        about = freedesktop_os_release()
+    except OSError:
+        return None
+    ids = {about["ID"], *about.get("ID_LIKE", "").split()}
+    lines = enumerate(_DISTRIBUTIONS.splitlines())
+    return next((number for number, line in lines if ids & set(line.partition(" |")[0].split())), None)
 
 
-def _install_command(needs: Iterable[Need]) -> list[str]:
-    """The command that installs them on Debian; root has to run it."""
-    return ["apt-get", "install", "-y", "--no-install-recommends", *dict.fromkeys(need.package for need in needs)]
+def _packages(needs: Iterable[Need]) -> tuple[str, ...]:
+    """This distribution's packages; Debian's where the distribution is not known."""
+    column = _distribution() or 0
+    rows = [[name.strip() for name in line.split("|")] for line in _NAMES.splitlines()]
+    names = {row[0]: row[column] for row in rows}
+    return tuple(dict.fromkeys(filter(None, (names.get(need.package, need.package) for need in needs))))
+
+
+def next_step(needs: Sequence[Need]) -> str:
+    """What makes up for these needs: the command that installs them here, or a tree that need not be fetched."""
+    if any(need.jobs == {"fetch"} for need in needs) and not has_apt():
+        return "without apt, give a kernel tree of your own: --kdir PATH"
+    number = _distribution()
+    command = "" if number is None else _DISTRIBUTIONS.splitlines()[number].partition(" | ")[2]
+    program = command.removeprefix("sudo ")
+    if not program or not shutil.which(program.split()[0]):
+        return "install them with this system's package manager"
+    return " ".join([command if os.geteuid() else program, *_packages(needs)])
 
 
 def require(jobs: Collection[str], more: Iterable[Need] = ()) -> None:
@@ -186,7 +247,7 @@ def require(jobs: Collection[str], more: Iterable[Need] = ()) -> None:
     """
     needs = (*missing(jobs), *(need for need in more if not need.is_met()))
     if needs:
-        raise _lacks(needs, " ".join(["sudo", *_install_command(needs)]))
+        raise SchedlineError(f"this machine lacks:\n{listed(needs)}", next_step(needs))
 
 
 def install(needs: Sequence[Need]) -> None:
@@ -196,9 +257,9 @@ def install(needs: Sequence[Need]) -> None:
     """
     if not needs:
         return
-    command = _install_command(needs)
-    if not shutil.which("apt-get") or os.geteuid() != 0:
-        raise _lacks(needs, " ".join(["sudo", *command]))
+    if not has_apt() or os.geteuid() != 0:
+        raise SchedlineError(f"this machine lacks:\n{listed(needs)}", next_step(needs))
+    command = next_step(needs).split()
     env = {"DEBIAN_FRONTEND": "noninteractive"}
     with step(" ".join(command)):
         done = run(command, env=env)

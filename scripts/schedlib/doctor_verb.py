@@ -72,13 +72,17 @@ def _show(names: Sequence[str], *, whole: bool) -> None:
         kvm = "present; used if a guest boots with it" if Path("/dev/kvm").exists() else "absent"
         print(f"machine: {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}")
         print(f"/dev/kvm: {kvm}")
-    lacking = []
+        if not doctor.has_apt():
+            print("apt-get: absent; give a kernel tree of your own, --kdir PATH")
+    lacking: dict[str, tuple[doctor.Need, ...]] = {}
     for name in names:
         job = doctor.JOBS[name]
         needs = job.missing()
         print(f"{'ready    ' if not needs else 'NOT READY'} {name}: {job.command}")
         if needs:
             print(doctor.listed(needs))
-            lacking.append(name)
+            lacking[name] = needs
     if lacking:
-        print(f"next: sudo {TYPED} doctor --install {' '.join(lacking)}")
+        all_needs = tuple(dict.fromkeys(need for needs in lacking.values() for need in needs))
+        command = f"sudo {TYPED} doctor --install {' '.join(lacking)}"
+        print(f"next: {command if doctor.has_apt() else doctor.next_step(all_needs)}")

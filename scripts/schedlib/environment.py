@@ -161,7 +161,9 @@ def _create(directory: Path, extra: str) -> None:
         raise SchedlineError(f"{directory}: no space left on the device", "free some, or set SCHEDLINE_CACHE elsewhere")
     if made.returncode:
         observed = "this Python cannot create a virtual environment, which holds the pinned libraries"
-        raise SchedlineError(observed, "apt-get install python3-venv")
+        raise SchedlineError(
+            observed, "install its venv module (Debian: apt-get install python3-venv), or schedline by pip"
+        )
     (directory / "lock.txt").write_text(locked(extra))
     pip = [str(directory / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     # Not with what apache-otava declares: its analysis, which is all that is used, does not need it.

@@ -45,7 +45,7 @@ def compiled(cache: Path, names: Collection[str]) -> Path:
     if BUNDLE.exists():
         return BUNDLED_PROGRAMS
     doctor.require(["compile"])
-    gcc = must(["gcc", "--version"], next_step="apt-get install gcc")
+    gcc = must(["gcc", "--version"])
     place = cache / "workloads" / digest_of(gcc, *contents_of([OWN]))
     lacking = [name for name in sorted(set(names)) if not (place / name).exists()]
     if lacking:

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a machine lacks, in the words of its distribution; nothing calls apt where it is not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from schedlib import doctor
+from schedlib.errors import SchedlineError
+from schedlib.main import main
+
+ABSENT = {"git", "pahole", "qemu-system-x86_64", "qemu-system-aarch64", "apt-get", "dpkg-deb", "apt", "dnf", "zypper"}
+NEEDS = tuple(need for need in doctor.NEEDS if need.name in ("pahole", "qemu-system-x86_64", "libelf's headers"))
+
+
+def machine(monkeypatch: pytest.MonkeyPatch, likes: str, *there: str) -> None:
+    """A machine of this distribution with these programs of ABSENT, and without the headers of libelf."""
+    which = shutil.which
+    monkeypatch.setattr(doctor, "freedesktop_os_release", lambda: {"ID": "mine", "ID_LIKE": likes})
+    monkeypatch.setattr(
+        shutil, "which", lambda name: name if name in there else None if name in ABSENT else which(name)
+    )
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(()))
+
+
+@pytest.mark.parametrize(
+    ("likes", "program", "command"),
+    [
+        ("debian", "apt-get", "sudo apt-get install -y --no-install-recommends pahole libelf-dev qemu-system-x86"),
+        ("rhel fedora", "dnf", "sudo dnf install dwarves elfutils-libelf-devel qemu-system-x86-core"),
+        ("suse opensuse", "zypper", "sudo zypper install dwarves libelf-devel qemu-x86"),
+        ("arch", "pacman", "sudo pacman -S pahole libelf qemu-system-x86"),
+        ("alpine", "apk", "sudo apk add pahole elfutils-dev qemu-system-x86_64"),
+        ("nixos", "nix-shell", "nix-shell -p pahole elfutils qemu"),
+        ("debian", "dnf", "install them with this system's package manager"),
+        ("plan9", "apt-get", "install them with this system's package manager"),
+    ],
+)
+def test_each_distribution_has_its_names(
+    likes: str, program: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(monkeypatch, likes, program)
+    assert doctor.next_step(NEEDS) == command
+
+
+def test_each_row_has_a_name_for_each_distribution() -> None:
+    rows = [line.split("|") for line in doctor._NAMES.splitlines()]
+    assert {len(row) for row in rows} == {len(doctor._DISTRIBUTIONS.splitlines())}
+    assert {row[0].strip() for row in rows} <= {need.package for need in doctor.NEEDS}
+
+
+def test_without_apt_a_tree_of_the_users_own_is_judged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine(monkeypatch, "fedora", "git", "dnf")
+    with pytest.raises(
+        SchedlineError, match=r"(?s)apt-get: .*without apt, give a kernel tree of your own: --kdir PATH"
+    ):
+        doctor.require(["fetch"])
+    assert main(["doctor", "check"]) == 2
+    said = capsys.readouterr().out
+    assert "apt-get" not in said and "(package dwarves)" in said and "next: sudo dnf install " in said
+
+
+def test_layout_is_ready_when_it_can_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An x86-64 kernel has objtool, which needs libelf: doctor called layout ready, and layout named it as missing."""
+    machine(monkeypatch, "debian", "apt-get", "git", "dpkg-deb")
+    assert "libelf's headers" in {need.name for need in doctor.JOBS["layout"].missing()}
