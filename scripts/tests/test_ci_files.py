@@ -8,12 +8,15 @@ import re
 import shlex
 from collections.abc import Callable
 from contextlib import redirect_stderr
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+import yaml
 
 from schedlib.doctor import JOBS
 from schedlib.main import parser
+from schedlib.names import pack_files
 from schedlib.paths import COLLECTION, CONFIGS, PROJECT, SELFTESTS
 
 FILES = sorted((CONFIGS / "ci").iterdir())
@@ -67,7 +70,7 @@ def test_each_command_parses(path: Path) -> None:
     [
         ("github-premerge.yml", lambda text: text.replace("--head ", "--haed ")),
         ("github-premerge.yml", lambda text: text.replace("--arch x86_64", "--arch vax")),
-        ("gitlab-premerge.yml", lambda text: text.replace("--install premerge", "--install premerg")),
+        ("gitlab-premerge.yml", lambda text: text.replace("--install check", "--install chek")),
         ("gitlab-premerge.yml", lambda text: text.replace("schedline premerge", "schedline premerg")),
         ("linaro-sched-latency.yaml", lambda text: text.replace("--lava ", "--to-lava ")),
     ],
@@ -83,6 +86,28 @@ def test_the_files_that_jobs_read_are_written() -> None:
     named = {name for path in FILES for name in re.findall(r"page/([\w.]+\w)", path.read_text())}
     assert named == {"premerge.txt", "layout.sarif", "junit.xml"}
     assert not [name for name in named if f'"{name}"' not in written]
+
+
+def test_all_files_that_can_break_a_rule_are_watched() -> None:
+    github = yaml.safe_load((CONFIGS / "ci/github-premerge.yml").read_text())
+    gitlab = yaml.safe_load((CONFIGS / "ci/gitlab-premerge.yml").read_text())
+    # YAML reads the key `on` as true.
+    watched = github[True]["pull_request"]["paths"]
+    assert gitlab["schedline"]["rules"][0]["changes"] == ["kernel/sched/**/*", *watched[1:]]
+    more = ("kernel/sched/core.c", "include/linux/cpumask.h", "arch/arm64/include/asm/topology.h", "init/Kconfig")
+    assert [file for file in (*pack_files(), *more) if not any(fnmatch(file, each) for each in watched)] == []
+    assert [each for each in watched if "*" not in each] == [file for file in pack_files() if file.endswith(".c")]
+    assert github["jobs"]["premerge"]["continue-on-error"] and gitlab["schedline"]["allow_failure"]
+
+
+@pytest.mark.parametrize("name", ["github-premerge.yml", "gitlab-premerge.yml"])
+def test_a_job_tells_the_command_for_the_same_at_home(name: str) -> None:
+    text = (CONFIGS / "ci" / name).read_text()
+    (told,) = re.findall(r'(?<!/)schedline (premerge --kdir \. .*?)"', " ".join(text.split()))
+    (run,) = (words for words in commands(text) if words[0] == "premerge")
+    assert [*shlex.split(re.sub(r"\$\{\{.*?\}\}|\$\w+", "HEAD", told)), "--out", "page"] == [
+        "." if word == "linux" else word for word in run
+    ]
 
 
 def test_kernelci_runs_a_collection_that_is_there() -> None:
