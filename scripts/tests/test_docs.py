@@ -312,23 +312,24 @@ PATCH = b"--- a/kernel/sched/sched.h\n+++ b/kernel/sched/sched.h\n@@ -1 +1 @@\n-
 
 _KERNEL = ("Kbuild", "kernel/sched/sched.h", "lib/kunit/test.c", "kernel/sched/build_policy.c")
 
-EMPTY = """
-linux/.git/HEAD .git/HEAD linux/Makefile linux-base/Makefile build/vmlinux a/vmlinux b/vmlinux
-base/c2c.json candidate/c2c.json predicted/c2c.json before/c2c.json after/c2c.json with/c2c.json without/c2c.json
-measured/c2c.json measured/measured.json rt.trace base.trace wakeup.trace balance.trace suggested.patch
-objects.json report.txt samples.txt types.txt mine/timer_base.toml designs.toml moved.toml configs/gates/default.toml
-runs/6.12/1.json runs/7.3/1.json runs/base/1.json runs/candidate/1.json runs/placebo/1.json again/base/1.json
-again/candidate/1.json results/rt/1.json results/base/1.json results/candidate/1.json gate.json gates/7.4.json
-docs/recorded/campaign/base/boots.csv docs/recorded/campaign/candidate/boots.csv
-campaign/plan.json campaign/fleet/one/base/1.json campaign/runs/base/1.json campaign/runs/candidate/1.json
-fleet/one/base/1.json output/logs.yaml .lava-token a.tar.gz b.tar.gz a/Image b/Image board.toml rpi-4.dtb
-premerge-out/premerge.json my-files/data server console.log
+_EMPTY = """
+.git/HEAD .lava-token a.tar.gz a/Image a/vmlinux after/c2c.json again/base/1.json again/candidate/1.json b.tar.gz
+b/Image b/vmlinux balance.trace base.trace base/c2c.json before/c2c.json board.toml build/vmlinux
+campaign/fleet/one/base/1.json campaign/plan.json campaign/runs/base/1.json campaign/runs/candidate/1.json
+candidate/c2c.json configs/gates/default.toml console.log designs.toml docs/recorded/campaign/base/boots.csv
+docs/recorded/campaign/candidate/boots.csv fleet/one/base/1.json gate.json gates/7.4.json linux-base/Makefile
+linux/.git/HEAD linux/Makefile measured/c2c.json measured/measured.json mine/timer_base.toml moved.toml
+my-files/data objects.json output/logs.yaml predicted/c2c.json premerge-out/premerge.json report.txt
+results/base/1.json results/candidate/1.json results/rt/1.json rpi-4.dtb rt.trace runs/6.12/1.json runs/7.3/1.json
+runs/base/1.json runs/candidate/1.json runs/placebo/1.json samples.txt server suggested.patch types.txt wakeup.trace
+with/c2c.json without/c2c.json
 """
+_PATCHES = ("my-diffs/a.diff", "my.patch", "pad.patch", "0001-sched.patch", "series.mbox")
 
 SCENE = {
     **{f"{tree}{name}": b"" for tree in ("", "linux/", "linux-base/") for name in _KERNEL},
-    **dict.fromkeys(EMPTY.split(), b""),
-    **dict.fromkeys(("my-diffs/a.diff", "my.patch", "pad.patch", "0001-sched.patch", "series.mbox"), PATCH),
+    **dict.fromkeys(_EMPTY.split(), b""),
+    **dict.fromkeys(_PATCHES, PATCH),
     "lines.svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
     "kunit/tests.txt": b"suite:case\n",
     "my.config": b"CONFIG_SMP=y\n",

@@ -207,13 +207,14 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
 
     The cover letter is a .txt file, so that `git am *.patch` takes only the patches.
 
-    Raises SchedlineError: an id is unknown, a change does not apply, the output directory is not empty, git has no
-    author, or the tree is too old, or has everything already.
+    Args:
+        out: a new or empty directory.
+
+    Raises SchedlineError: an id is unknown, a change does not apply, git has no author, or the tree is too old, or has
+    everything already.
     """
     known(with_, "--with")
     known(without, "--without")
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise SchedlineError(f"{out} is not an empty directory", "name another: -o DIR")
     tree = at(tree, tree.head)
     _refuse_old(tree)
     if not (author := sender(tree)):  # a series goes out under its sender's name

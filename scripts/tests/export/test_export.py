@@ -317,13 +317,6 @@ def test_cover_letter_and_base(kernel: Path, cache: Path, tmp_path: Path) -> Non
     )
 
 
-def test_directory_with_files_is_refused(kernel: Path, cache: Path, tmp_path: Path) -> None:
-    (tmp_path / "series").mkdir()
-    (tmp_path / "series/0001-old.patch").touch()
-    with pytest.raises(SchedlineError, match="not an empty directory"):
-        export(open_kdir(cache, kernel), tmp_path / "series", (), ())
-
-
 def test_directory_with_files_is_refused_before_the_tree_is_read(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     (tmp_path / "old/0001-old.patch").touch()
