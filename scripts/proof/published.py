@@ -8,18 +8,14 @@ python3 scripts/proof published rd-lines DIR    an output beside a new result of
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import atanh, sqrt, tanh
 from pathlib import Path
-from statistics import correlation
 
 from msgspec import field
 
 from schedlib import progress
 from schedlib.c2c.moved_layout import is_part
-from schedlib.c2c.samples import Z, wilson
 from schedlib.c2c.traffic_report import middle, named
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import AccessKind, TrafficResult, TrafficRow, read_result
@@ -35,62 +31,27 @@ Amounts = dict[str, tuple[int, ...]]
 """For each field a number for each quantum."""
 
 
-def ranks(values: Sequence[float]) -> list[float]:
-    """The rank of each value, the largest first, from 1. Equal values share the mean of their ranks."""
-    number, before, found = Counter(values), 0, dict[float, float]()
-    for value in sorted(number, reverse=True):
-        found[value] = before + (number[value] + 1) / 2
-        before += number[value]
-    return [found[value] for value in values]
-
-
-def spearman(one: Mapping[str, float], other: Mapping[str, float]) -> tuple[float, float, float] | None:
-    """Spearman's rank correlation over the names that either has, and its interval of 95 %.
-
-    The interval is that of D. G. Bonett and T. A. Wright, Psychometrika 65 (2000) 23.
-
-    Returns:
-        None if there are fewer than four names, or one side ranks nothing.
-    """
-    names = sorted(one.keys() | other.keys())
-    pairs = [ranks([side.get(name, 0.0) for name in names]) for side in (one, other)]
-    if len(names) < 4 or any(len(set(each)) == 1 for each in pairs):
-        return None
-    found = correlation(*pairs)
-    if abs(found) > 1 - 1e-12:
-        return found, found, found
-    half = Z * sqrt((1 + found * found / 2) / (len(names) - 3))
-    return found, tanh(atanh(found) - half), tanh(atanh(found) + half)
-
-
 class PublishedRow(Strict, frozen=True):
     """A row of a line.
 
     Attributes:
         field: the object and the field at the row's offset.
         remote, local: percent of the line's remote and local HITM.
-        store: percent of the line's stores that hit the L1 cache.
-        cycles: of a load, on average.
-        records: samples, of any kind.
     """
 
     field: Word
     remote: Amount
     local: Amount
-    store: Amount = 0.0
-    cycles: Count = 0
-    records: Count = 0
     function: str = ""
 
 
 class PublishedLine(Strict, frozen=True):
-    """A cache line: samples of loads that were HITM in a remote and in a local cache, and of stores."""
+    """A cache line: samples of loads that were HITM in a remote and in a local cache."""
 
     about: Word
     remote: Count
     local: Count
     row: tuple[PublishedRow, ...]
-    stores: Count = 0
 
 
 class EmulatedAs(Strict, frozen=True):
@@ -129,8 +90,8 @@ class EmulatedTop(Strict, frozen=True):
     cpus: Count
     quanta: tuple[Count, ...]
     fields: dict[str, tuple[Count, ...]]
-    loads: dict[str, tuple[Count, ...]] = field(default_factory=dict)
-    fast: dict[str, tuple[Count, ...]] = field(default_factory=dict)
+    loads: dict[str, tuple[Count, ...]]
+    fast: dict[str, tuple[Count, ...]]
 
 
 class Published(Strict, frozen=True, kw_only=True):
@@ -146,6 +107,8 @@ class Published(Strict, frozen=True, kw_only=True):
         ran: the workload.
         line: the lines that it shows with numbers.
         ranked: fields by rank, the hottest first, if the source has no numbers for them.
+        forwards: its CPU reports a line that another core hands over unmodified as HITM, too: Intel's Ice Lake and
+            later, see table 20-101 of the SDM, volume 3B, encoding 07H.
         emulation: how its workload is emulated.
         emulated: what was counted.
         differs: fields on which both sides disagree, and the reason.
@@ -157,11 +120,20 @@ class Published(Strict, frozen=True, kw_only=True):
     machine: Word
     kernel: Word
     ran: Word
-    line: tuple[PublishedLine, ...] = ()
-    ranked: tuple[Word, ...] = ()
     emulation: EmulatedAs
     emulated: EmulatedTop
+    line: tuple[PublishedLine, ...] = ()
+    ranked: tuple[Word, ...] = ()
+    forwards: bool = False
     differs: dict[str, Word] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        counted = self.emulated
+        for table in (counted.fields, counted.loads, counted.fast):
+            if any(len(each) != len(counted.quanta) for each in table.values()):
+                raise ValueError("a field has not one count for each quantum")
+        if bool(self.line) == bool(self.ranked):
+            raise ValueError("it has to have either lines with numbers or ranked fields")
 
     def hitm(self) -> dict[str, float]:
         """Samples of HITM by field; for fields that are only ranked, numbers that rank them."""
@@ -222,6 +194,8 @@ def emulated_top(
     Args:
         kinds: of accesses that are counted.
 
+    Raises:
+        SchedlineError: the result has nothing of its structures.
     """
     how = published.emulation
     known = published.hitm()
@@ -238,6 +212,10 @@ def emulated_top(
             f"schedline c2c --workload {how.workload} --objects all --config c2c-published",
         )
     return {name: tuple(counts) for name, counts in found.items()}
+
+
+def _amount(row: TrafficRow, *, forwards: bool) -> int:
+    return row.counts.misses - row.counts.cold if forwards else row.counts.hitm
 
 
 def _name(row: TrafficRow, how: EmulatedAs, known: Mapping[str, float]) -> str:
@@ -287,47 +265,25 @@ def _three(names: tuple[str, ...]) -> str:
     return ", ".join(f"`{name.partition('.')[2]}`" for name in names)
 
 
-def top_text(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> str:
+def top_text(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
     """Both sides as a table, and whether the first three agree."""
-    return "\n".join(_lines(published, amounts)) + "\n"
-
-
-def _lines(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
     there = published_amounts(published)
-    whole, medians = sum(there.values()), {name: middle(each) for name, each in amounts.items()}
-    total = sum(medians.values())
+    medians = {name: middle(each) for name, each in amounts.items()}
     yield f"{published.name}: {published.title}"
     yield f"published: {published.source}; {published.machine}; kernel: {published.kernel}; {published.ran}"
     yield "emulated: loads and atomic operations that took a line which another CPU had modified, or handed over"
     yield ""
-    names = sorted(there.keys() | medians.keys())
-    order = {
-        side: dict(zip(names, ranks([each.get(name, 0.0) for name in names]), strict=True))
-        for side, each in (("published", there), ("emulated", {n: float(v) for n, v in medians.items()}))
-    }
-    rows: list[tuple[str, ...]] = [("field", "published", "from", "to", "rank", "emulated", "median", "rank")]
-    by_heat = sorted(names, key=lambda name: (-there.get(name, 0.0) / (whole or 1), -medians.get(name, 0), name))
-    hot = {*top(there, _SHOWN), *top(medians, _SHOWN)}
-    for name in (each for each in by_heat if each in hot):
-        cells = ["", "", "", ""]
-        if name in there and published.line:
-            low, high = wilson(there[name] / whole, whole)
-            cells = [f"{number:.1%}" for number in (there[name] / whole, low, high)]
-            cells.append(f"{order['published'][name]:g}")
-        elif name in there:
-            cells[3] = f"{order['published'][name]:g}"
+    rows: list[tuple[str, ...]] = [("field", "published", "emulated", "median")]
+    for name in sorted({*top(there, _SHOWN), *top(medians, _SHOWN)}, key=lambda name: (-there.get(name, 0.0), name)):
+        share = f"{there[name] / sum(there.values()):.1%}" if name in there and published.line else ""
         counted = medians.get(name, 0)
-        rows.append((name, *cells, f"{counted / total:.1%}", str(counted), f"{order['emulated'][name]:g}"))
+        rows.append((name, share, f"{counted / sum(medians.values()):.1%}", str(counted)))
     yield from progress.table(rows, left=1)
     found = agreement_of(published, amounts)
-    ranked = spearman(there, {name: float(value) for name, value in medians.items()}) if published.line else None
-    if ranked:
-        yield f"rank correlation (Spearman): {ranked[0]:.2f}, from {ranked[1]:.2f} to {ranked[2]:.2f}"
     yield f"the first {len(found.published)}, published: {', '.join(found.published)}"
     yield f"the first {len(found.published)}, emulated: {', '.join(found.emulated)}"
     yield f"they {'agree' if found.agrees else 'do not agree'}: {found.same} of {len(found.published)} are the same"
-    for name, why in published.differs.items():
-        yield f"{name}: {why}"
+    yield from (f"{name}: {why}" for name, why in published.differs.items())
 
 
 def totals_row(published: Sequence[Published], kind: str) -> str:
@@ -345,7 +301,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.name:
         found = read_published(PUBLISHED / f"{given.name}.toml")
-        print(top_text(found, emulated_top(found, read_result(given.result))), end="")
+        print("\n".join(top_text(found, emulated_top(found, read_result(given.result)))))
         return
     rows = all_published()
     print("\n".join([*map(page_row, rows), ""]))

@@ -23,9 +23,7 @@ from proof.published import (
     emulated_top,
     page_row,
     published_amounts,
-    ranks,
     read_published,
-    spearman,
     top,
     top_text,
     totals_row,
@@ -34,6 +32,7 @@ from schedlib.formats.c2c_document import AccessKind, Counts, TrafficRow
 from schedlib.paths import PROJECT
 from schedlib.tree.kernel_tree import Tree
 
+EMULATED = EmulatedTop("d", "k", "c", "q", 8, (97, 100), {"a": (1, 2)}, {}, {})
 LOADS: tuple[AccessKind, ...] = ("load",)
 PAGE = PROJECT / "docs/results/changes.md"
 
@@ -54,11 +53,8 @@ def published(**samples: int) -> Published:
     rows = tuple(PublishedRow(f"root_domain.{name}", 0.0, 100 * each / whole) for name, each in samples.items())
     line = PublishedLine("a line", 0, whole, rows)
     how = EmulatedAs("rt", ("root_domain",))
-    told = EmulatedTop("d", "k", "c", "q", 8, (97, 100), {})
-    about = Published(
-        name="made", title="t", source="s", machine="m", kernel="k", ran="r", emulation=how, emulated=told
-    )
-    return structs.replace(about, line=(line,))
+    words = {"name": "made", "title": "t", "source": "s", "machine": "m", "kernel": "k", "ran": "r"}
+    return Published(**words, line=(line,), emulation=how, emulated=EMULATED)
 
 
 def changed(base: Published, **how: object) -> Published:
@@ -114,11 +110,27 @@ def test_a_file_names_members_and_leaves_some_out() -> None:
     assert emulated_top(whole, result) == {"root_domain.cpupri": (55,)}
 
 
+def test_what_has_no_counts_is_an_error() -> None:
+    result = toy_results.result((row("rto_count", 5),))
+    with pytest.raises(SchedlineError, match="no miss of dentry"):
+        emulated_top(changed(published(a=1), of=("dentry",)), result)
+
+
 def test_members_that_are_gone_are_not_ranked() -> None:
     base = changed(published(old=9, rto_count=5, overloaded=1), gone=("root_domain.old",))
     assert list(published_amounts(base)) == ["root_domain.rto_count", "root_domain.overloaded"]
     found = agreement_of(base, {"root_domain.rto_count": (3, 4, 5), "root_domain.overloaded": (9, 1, 1)})
     assert found.agrees and found.emulated == ("root_domain.rto_count", "root_domain.overloaded")
+
+
+def test_figures_that_contradict_themselves_are_refused(tmp_path: Path) -> None:
+    text = (PUBLISHED / "dentry-lockref.toml").read_text()
+    for table in ({"fields": {"a": (1,)}}, {"fast": {"a": (1,)}}):
+        with pytest.raises(ValueError, match="one count for each quantum"):
+            structs.replace(published(a=1), emulated=structs.replace(EMULATED, **table))
+    (tmp_path / "both.toml").write_text(re.sub("ranked = .*", "", text))
+    with pytest.raises(SchedlineError, match="either lines with numbers or ranked fields"):
+        read_published(tmp_path / "both.toml")
 
 
 def test_published_figures_are_whole() -> None:
@@ -139,6 +151,13 @@ def test_the_page_has_the_published_figures() -> None:
         assert f"| `{name.removeprefix('root_domain.')}` | {share:.1f} % | {place} |" in PAGE.read_text()
 
 
+def test_each_output_is_of_a_workload_that_there_is() -> None:
+    for each in all_published():
+        assert each.emulation.workload in WORKLOADS, each.name
+        assert not each.emulation.layout or (PUBLISHED / f"{each.emulation.layout}.patch").is_file()
+        assert set(each.emulation.gone) <= set(each.hitm())
+
+
 def test_the_page_has_each_output() -> None:
     page = PAGE.read_text()
     for each in all_published():
@@ -150,10 +169,11 @@ def test_the_page_has_each_output() -> None:
     assert all(totals_row(all_published(), kind) in page for kind in ("fields", "loads", "fast"))
 
 
-def test_the_text_shows_intervals_and_reasons() -> None:
+def test_the_text_shows_both_sides_and_the_reasons() -> None:
     base = structs.replace(published(rto_count=90, overloaded=10), differs={"root_domain.overloaded": "timing"})
-    said = top_text(base, {"root_domain.rto_count": (3,), "root_domain.rto_mask": (4,)})
-    assert "90.0%" in said and "they do not agree: 1 of 2" in said and "root_domain.overloaded: timing" in said
+    said = "\n".join(top_text(base, {"root_domain.rto_count": (3,), "root_domain.rto_mask": (4,)}))
+    assert re.search(r"rto_count +90.0% +42.9% +3\n", said)
+    assert "they do not agree: 1 of 2" in said and "root_domain.overloaded: timing" in said
 
 
 @pytest.mark.guest
@@ -163,11 +183,3 @@ def test_the_members_of_then_apply(series: Tree, patch: Path) -> None:
     words = ["git", "apply", "--cached", "--check", str(patch)]
     done = subprocess.run(words, cwd=series.src, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_ranks_and_their_correlation() -> None:
-    assert ranks([5, 9, 5, 1]) == [2.5, 1, 2.5, 4]
-    one = {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "e": 1.0}
-    assert spearman(one, {**one, "a": 4.0, "b": 5.0}) == pytest.approx((0.9, -0.169, 0.996), abs=1e-3)
-    assert spearman(one, one) == pytest.approx((1, 1, 1))
-    assert spearman({"a": 1.0}, {"a": 1.0}) is None
