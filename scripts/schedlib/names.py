@@ -44,6 +44,8 @@ def _stems(folder: str, ending: str = ".toml") -> tuple[str, ...]:
 
 change_ids = partial(_keys, "changes.toml")
 """The changes under test."""
+shown_names = partial(_keys, "shown.toml")
+"""What `schedline show` can show."""
 series_names = partial(_keys, "series.toml")
 """The kernels that Debian packages."""
 topology_names = partial(_stems, "topologies")
@@ -54,12 +56,6 @@ fleet_devices = partial(_stems, "fleet")
 """The kinds of devices that `schedline fleet jobs` knows by name."""
 fragment_names = partial(_stems, "kernel", ".config")
 """The fragments of kernel configurations."""
-
-
-def shown_changes() -> tuple[str, ...]:
-    """The changes that `schedline show` can show."""
-    with plain_toml("changes.toml") as found:
-        return tuple(name for name, row in found.items() if "show" in row)
 
 
 def pack_names() -> tuple[str, ...]:

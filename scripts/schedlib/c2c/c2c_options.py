@@ -11,7 +11,7 @@ from pathlib import Path
 
 from schedlib.errors import SchedlineError
 from schedlib.kernel.targets import TARGETS
-from schedlib.names import one_of, shown_changes, some_of, topology_names
+from schedlib.names import one_of, shown_names, some_of, topology_names
 from schedlib.options import (
     MOST_CPUS,
     ChangeOptions,
@@ -335,11 +335,9 @@ class C2cRecordOptions:
 
 @dataclass(frozen=True)
 class ShowOptions:
-    """A change to show."""
+    """A change or an incident to show."""
 
-    name: str = option(
-        "NAME", lambda: f"a layout change: {', '.join(shown_changes())}", one_of("such change", shown_changes)
-    )
+    name: str = option("NAME", lambda: ", ".join(shown_names()), one_of("change or incident", shown_names))
     tree: TreeOptions = field(default_factory=TreeOptions)
     out: Path | None = option("--out DIR", "directory for the results", new_path)
 

@@ -43,21 +43,27 @@ def _drawn(result: TrafficResult) -> list[TrafficRow]:
 
 
 def both(found: Mapping[str, TrafficResult]) -> str:
-    """The pictures of results side by side, each with its name; the same colour means the same number."""
-    return beside([(name, picture(result, *found.values())) for name, result in found.items()])
+    """The pictures of results side by side, each with its name; the same colour means the same number.
+
+    Lines on which little happens are not drawn.
+    """
+    drawings = [(name, picture(result, *found.values(), least=_LINE_SHARE)) for name, result in found.items()]
+    return beside(drawings)
 
 
-def picture(result: TrafficResult, *scale: TrafficResult) -> str:
+def picture(result: TrafficResult, *scale: TrafficResult, least: float = 0.0) -> str:
     """The structures of a result, in the guest of the middle quantum, as SVG.
 
     `scale`: the field with the most false sharing in these results has the darkest colour; without any, in this one.
+    `least`: a line with a smaller share of its object's misses is not drawn.
     """
     cells = [totals(_drawn(each), lambda row: (row.owner, row.path)) for each in scale or (result,)]
     hottest = max((counts.false_shared for each in cells for counts in each.values()), default=0)
     rows, objects = _drawn(result), []
     for watched in result.watched:
         if watched.fields and not watched.prefix:
-            objects.append(_object(result, watched, [row for row in rows if row.owner == watched.owner], hottest))
+            own = [row for row in rows if row.owner == watched.owner]
+            objects.append(_object(result, watched, own, hottest, least))
     shades = tuple((_colour(number / 4), str(round(hottest * number / 4))) for number in range(5))
     about = f"misses by pure false sharing, quantum {result.middle.quantum}"
     return drawn(objects, Key(shades, 120, about, _MEANING), _NOTES)
@@ -70,21 +76,28 @@ def _colour(share: float) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-def _object(result: TrafficResult, watched: Watched, rows: Sequence[TrafficRow], hottest: int) -> DrawnObject:
+def _object(
+    result: TrafficResult, watched: Watched, rows: Sequence[TrafficRow], hottest: int, least: float
+) -> DrawnObject:
     by_path: dict[str, list[TrafficRow]] = {}
     for row in rows:
         by_path.setdefault(row.path, []).append(row)
-    lines = totals(rows, lambda row: row.line)
+    # What lies beside a variable has a name, and is told with the line.
+    beside = (row for row in result.middle.rows if row.neighbour and row.path and row.owner == watched.owner)
+    there = {row.line for row in rows}
+    on_lines = [*rows, *(row for row in beside if row.line in there)]
+    lines = totals(on_lines, lambda row: row.line)
     whole, skew = sum(counts.misses for counts in lines.values()), watched.skews[0]
     about = f"{watched.owner}: {watched.size} bytes, {counted(watched.number, 'instance')}"
     if len(watched.skews) > 1 or skew:
         about += f", begins {', '.join(map(str, watched.skews))} bytes into a line"
     shown = []
-    for number in sorted(most_missed(lines)[:_MOST_LINES]):
+    enough = [number for number in most_missed(lines) if lines[number].misses >= least * whole]
+    for number in sorted(enough[:_MOST_LINES]):
         counts, start = lines[number], number * result.line - skew
         cells = tuple(_cells(start, result.line, watched.fields, by_path, hottest))
         is_hot = counts.misses >= _LINE_SHARE * whole
-        hot = tuple(hot_fields([row for row in rows if row.line == number], counts)) if is_hot else ()
+        hot = tuple(hot_fields([row for row in on_lines if row.line == number], counts)) if is_hot else ()
         said = f"{counts.false_shared} of {counts.misses} misses false"
         shown.append(DrawnLine(number, f"{start:#x}", cells, said, hot))
     return DrawnObject(about, result.line, tuple(shown))
@@ -137,7 +150,8 @@ def _named(what: str, functions: Mapping[str, tuple[int, int]], unit: str) -> st
     names = sorted(functions, key=lambda name: (-functions[name][0], -functions[name][1], name))
     shown = [f"{name} ({functions[name][0]} {unit})" for name in names[:_MOST_FUNCTIONS] if functions[name][0]]
     if len(names) > len(shown):
-        shown.append(f"{len(names) - len(shown)} {'others' if shown else f'functions, without {unit}'}")
+        left = len(names) - len(shown)
+        shown.append(counted(left, "other") if shown else f"{counted(left, 'function')}, without {unit}")
     return f"{what} {', '.join(shown)}" if shown else ""
 
 

@@ -119,8 +119,8 @@ def add_parser(verbs: Verbs) -> None:
         member has to save 0.2 % of the misses to be moved.
 
         The order is then counted in all quanta, with lines of 64, 128 and 256 bytes, and in workloads that the search
-        has not seen. If the gain is there in all of them, a kernel with it is built and run. If it is there, too, the
-        result is a patch for git am. Otherwise the answer is that there is no gain.""",
+        has not seen. If none of them gets worse, a kernel with the order is built and run. If none gets worse there,
+        the result is a patch for git am. Otherwise the answer is that there is no gain.""",
         examples=["schedline c2c suggest rq --trace rt.trace --held-out wakeup.trace --no-measure   only predict"],
         operands="STRUCT",
         options=SuggestOptions,

@@ -38,14 +38,6 @@ class State(Enum):
         return self in (State.APPLIED, State.UPSTREAM)
 
 
-class Shown(Strict, frozen=True):
-    """What `schedline show` counts of a change: in which objects, in which workload, and without which others."""
-
-    objects: tuple[Word, ...]
-    workload: Word
-    without: tuple[Word, ...] = ()
-
-
 class Change(Strict, frozen=True):
     """One change as configs/changes.toml describes it.
 
@@ -56,7 +48,6 @@ class Change(Strict, frozen=True):
         source: commit, Message-ID or address of the mail.
         author: name and address.
         gain: what the author measured, as the mail says.
-        show: for the layout changes whose effect c2c counts.
     """
 
     id: Word
@@ -69,7 +60,6 @@ class Change(Strict, frozen=True):
     source: str = ""
     author: str = "unknown"
     gain: str = "not measured"
-    show: Shown | None = None
 
     def __post_init__(self) -> None:
         check_patterns(self.start, *self.patterns)

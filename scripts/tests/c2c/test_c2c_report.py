@@ -107,8 +107,8 @@ def test_a_map_has_full_names_and_who_reads_and_writes_its_hot_fields() -> None:
 
 def test_functions_without_a_miss_are_counted_and_not_named() -> None:
     rows = [replace(row("rto_count", 4, 0, number), function=f"f{number}") for number in (0, 3, 0, 5)]
-    assert users(rows) == ["read by f5 (5 misses), f3 (3 misses), 1 others"]
-    assert users(rows[:1]) == ["read by 1 functions, without misses"]
+    assert users(rows) == ["read by f5 (5 misses), f3 (3 misses), 1 other"]
+    assert users(rows[:1]) == ["read by 1 function, without misses"]
     many = [replace(row("rto_count", 4, 0, 9), function=f"g{number}") for number in range(6)]
     assert users(many)[0].endswith("g3 (9 misses), 2 others")
 

@@ -3,20 +3,26 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from toy_results import result, row
 
 from schedlib import doctor
 from schedlib.c2c import show_job
-from schedlib.c2c.c2c_options import KINDS, WORKLOADS, C2cOptions
+from schedlib.c2c.c2c_options import ALL, KINDS, WORKLOADS, C2cOptions
 from schedlib.c2c.c2c_page import both
+from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import TrafficResult, read_result
 from schedlib.main import main
-from schedlib.names import shown_changes
+from schedlib.names import fragment_names, shown_names
+from schedlib.paths import CONFIGS
 from schedlib.tree.changes import change_table
+from schedlib.tree.compose import Composition
+from schedlib.tree.kernel_tree import Tree, apply_diff
 
 SPACE = "{http://www.w3.org/2000/svg}"
 
@@ -44,7 +50,7 @@ def test_equal_colours_are_equal_numbers() -> None:
 def test_a_change_is_counted_without_it_and_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[C2cOptions] = []
 
-    def remembered(cache: Path, tree: object, options: C2cOptions, logs: Path) -> TrafficResult:
+    def remembered(cache: Path, tree: object, options: C2cOptions, logs: Path, at: None) -> TrafficResult:
         asked.append(options)
         return list(PAIR.values())[len(asked) - 1]
 
@@ -61,12 +67,65 @@ def test_a_change_is_counted_without_it_and_with_it(tmp_path: Path, monkeypatch:
     assert (tmp_path / "show.txt").read_text() == Path(__file__).with_name("golden").joinpath("show.txt").read_text()
 
 
+def test_an_incident_is_counted_before_its_fix_and_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies beside a variable has a name, and is drawn and told with it."""
+    nohz = structs.replace(row("next_blocked", 32, 0, 29), owner="nohz")
+    beside = structs.replace(row("sched_clock_irqtime", 48, 850, 50, neighbour=True), owner="nohz")
+    pair = [result((nohz, beside)), result((nohz,))]
+    asked: list[tuple[C2cOptions, str]] = []
+
+    def remembered(cache: Path, tree: object, options: C2cOptions, logs: Path, at: str) -> TrafficResult:
+        asked.append((options, at))
+        return pair[len(asked) - 1]
+
+    monkeypatch.setattr(show_job, "remembered", remembered)
+    monkeypatch.setattr(show_job, "open_tree", lambda cache, options: None)
+    monkeypatch.setattr(show_job, "_undone", lambda tree, name: f"before {name}")
+    monkeypatch.setattr(doctor, "require", lambda names: None)
+    assert main(["show", "sched_clock_irqtime", "--out", str(tmp_path)]) == 0
+    assert [at for _, at in asked] == ["before sched_clock_irqtime", None] and asked[0][0] == asked[1][0]
+    assert [read_result(tmp_path / side) for side in ("before", "after")] == pair
+    said = (tmp_path / "show.txt").read_text().splitlines()
+    assert said[0] == "sched_clock_irqtime: the flag that every interrupt reads is a static key, and in no memory"
+    before, after = (re.split(r"   +", line.strip()) for line in said[5:7])
+    assert before == ["before the fix", "after the fix"]
+    assert after == [
+        "nohz line 0: 929 misses, 929 HITM, 850 false",
+        "nohz line 0: 29 misses, 29 HITM",
+    ]
+    assert any("  beside it, sched_clock_irqtime: 900 misses" in line for line in said)
+
+
+def test_of_all_memory_one_object_is_drawn() -> None:
+    """The document has the others, too."""
+    bucket = structs.replace(row("waiters", 0, 0, 5), owner="futex_hash_bucket")
+    whole = result((bucket, row("overloaded", 40, 0, 1)))
+    [quantum] = show_job._only(whole, "futex_hash_bucket").quanta
+    assert [each.owner for each in quantum.rows] == ["futex_hash_bucket"] and show_job._only(whole, "") is whole
+
+
 def test_what_can_be_shown_exists(capsys: pytest.CaptureFixture[str]) -> None:
-    wanted = {name: change.show for name, change in change_table().items() if change.show}
-    assert tuple(wanted) == shown_changes()
-    for show in wanted.values():
-        assert show.workload in WORKLOADS and set(show.objects) <= set(KINDS)
-        assert set(show.without) <= set(change_table())
+    wanted = show_job.shown_table()
+    assert tuple(wanted) == shown_names()
+    for name, show in wanted.items():
+        assert show.workload in WORKLOADS and set(show.objects) <= {*KINDS, ALL}
+        assert set(show.without) <= set(change_table()) and set(show.config) <= set(fragment_names())
+        assert bool(show.only) == (ALL in show.objects)
+        assert bool(show.fix) == (CONFIGS / f"shown/{name}.diff").is_file() == (name not in change_table())
     with pytest.raises(SystemExit):
         main(["show", "cluster-scan"])
-    assert "Known: rq-order, rd-lines, cpupri-lines" in capsys.readouterr().err
+    assert "Known: rd-lines, cpupri-lines, rq-order, futex" in capsys.readouterr().err
+
+
+def test_a_tree_without_the_fix_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(show_job, "compose", lambda tree: Composition("c", "t", (), frozenset()))
+    monkeypatch.setattr(show_job, "apply_diff", lambda *words: None)
+    with pytest.raises(SchedlineError, match="this tree lacks the fix of futex"):
+        show_job._undone(None, "futex")  # type: ignore[arg-type]
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("name", [name for name, each in show_job.shown_table().items() if each.fix])
+def test_the_fix_of_an_incident_can_be_undone(name: str, series: Tree) -> None:
+    diff = (CONFIGS / f"shown/{name}.diff").read_bytes()
+    assert apply_diff(series, series.base, diff, "Undo\n")

@@ -53,8 +53,17 @@ def published(**samples: int) -> Published:
     rows = tuple(PublishedRow(f"root_domain.{name}", 0.0, 100 * each / whole) for name, each in samples.items())
     line = PublishedLine("a line", 0, whole, rows)
     how = EmulatedAs("rt", ("root_domain",))
-    words = {"name": "made", "title": "t", "source": "s", "machine": "m", "kernel": "k", "ran": "r"}
-    return Published(**words, line=(line,), emulation=how, emulated=EMULATED)
+    return Published(
+        name="made",
+        title="t",
+        source="s",
+        machine="m",
+        kernel="k",
+        ran="r",
+        line=(line,),
+        emulation=how,
+        emulated=EMULATED,
+    )
 
 
 def changed(base: Published, **how: object) -> Published:

@@ -6,6 +6,9 @@
  * sleeps. So a bucket is locked by two CPUs in turn, and no thread sleeps. The
  * futexes are not private: all of them are in the table that the whole kernel
  * shares.
+ *
+ * Workload, 100 rounds: threads that lock the hash buckets of each other's
+ * futexes
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>
