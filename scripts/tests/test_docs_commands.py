@@ -38,7 +38,6 @@ NOT_HERE = {
     "--placebo": "a third kernel's runs",
     "plan": "its kernels are not installed here",
     "nvme_queue": "a driver and its options: minutes",
-    "docs/root_domain.svg": "a picture in the pages, which has a test below",
 }
 TMP = "/tmp/"  # noqa: S108
 LINES = sorted(
@@ -137,12 +136,3 @@ def test_command_of_a_page(line: str, home: Path) -> None:
     # What it finds is the affair of other tests; a usage error or a crash is not.
     assert done.returncode in (0, 1, 3), said
     assert "Traceback" not in said
-
-
-def test_the_picture_is_what_the_command_on_its_page_draws(series: Tree, tmp_path: Path) -> None:
-    [words] = [words for _, _, words in commands(PROJECT) if "docs/root_domain.svg" in words]
-    argv = [str(tmp_path / "drawn.svg") if word == "docs/root_domain.svg" else word for word in words]
-    program, environ = str(PROJECT / "scripts/schedline"), os.environ | {"SCHEDLINE_CACHE": str(cache_dir())}
-    subprocess.run([program, *argv], env=environ, capture_output=True, check=True, timeout=600)
-    assert series.name == words[2]
-    assert (tmp_path / "drawn.svg").read_text() == (PROJECT / "docs/root_domain.svg").read_text()

@@ -18,12 +18,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from schedlib import main as command
+from schedlib.c2c import traffic_diff
 from schedlib.c2c.c2c_options import WORKLOADS
+from schedlib.c2c.traffic_report import lines_of
 from schedlib.cache import write_atomic
 from schedlib.contracts.contract_rules import our_rules, pack_rules
-from schedlib.dev.dev_verb import DocsOptions
-from schedlib.dev.made_pictures import PICTURES, RECORDED
-from schedlib.dev.mutants_page import GeneratedMutantsDocument, score_table
+from schedlib.dev.dev_options import DocsOptions
+from schedlib.dev.made_pictures import PICTURES, RECORDED, recorded_show
+from schedlib.dev.mutants_page import score_table
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.formats.document import read
@@ -263,6 +265,13 @@ def _patch(_: Sequence[str]) -> str:
     return f"```diff\n{start}{hunk.rstrip()}\n```"
 
 
+def _show(_: Sequence[str]) -> str:
+    """What `schedline show rd-lines` says of the structure, from the recorded run."""
+    objects = traffic_diff.sections(*recorded_show().values())[0]
+    said = "\n".join([*lines_of(objects)][1:])
+    return f"```text\n{said}\n```"
+
+
 PARTS: Mapping[str, Callable[[Sequence[str]], str]] = {
     "bad-share": _bad_share,
     "campaign": _campaign,
@@ -276,6 +285,7 @@ PARTS: Mapping[str, Callable[[Sequence[str]], str]] = {
     "packs": _packs,
     "patch": _patch,
     "rules": _rules,
+    "show": _show,
     "suites": _suites,
     "traffic-budgets": _traffic_budgets,
     "transcript": _transcript,
