@@ -62,8 +62,7 @@ class SuggestDocument(Document, frozen=True, kw_only=True):
     Attributes:
         fingerprint: of the kernel of the traces.
         file: the one that declares the structure.
-        status: `gain` if every workload has fewer misses in every quantum, one that the search did not see among
-            them; else why there is no gain.
+        status: `gain`, or why there is none; see status_of().
         seed, seconds: of the search.
         tried: orders whose misses were counted.
     """
