@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
+from math import sqrt
 from pathlib import Path
 from typing import Literal
 
@@ -26,7 +27,8 @@ from schedlib.formats.gate_document import GateDocument, GateMetric, GateSide
 from schedlib.formats.run_file import Direction
 from schedlib.formats.strict import Count, Moment, Number, Strict, Word
 from schedlib.gate.gate_options import HistoryOptions
-from schedlib.progress import printable, wrapped
+from schedlib.gate.statistics import Values
+from schedlib.progress import printable
 from schedlib.verdict import Verdict, worst
 
 LEAST = 8
@@ -40,6 +42,13 @@ _P = 0.001
 
 _SHOWN = 20
 """How many of the latest gates the text shows."""
+
+_SURE = 3.0
+"""The gates' own changes have to be above 0 by so many standard deviations of their sum."""
+
+_CHOSEN = 5.0
+"""So many standard deviations the last level has to be above the best of a history of one base. The best is chosen of
+many, and a history has several metrics, so it takes more."""
 
 _FEW = 3
 """Releases whose mean is a level."""
@@ -57,8 +66,8 @@ class LevelSeries(Strict, frozen=True):
         worse: how much worse the last mean is than the best before it, in change_unit; 0 if it is not worse.
         chained: sum of the gates' own changes for the worse in this time, in change_unit; null if the base of one is
             not the candidate of the one before it, or if all have the same base.
-        status: FAIL: it crept, and the gates' own changes show at least half of it; INCONCLUSIVE: too few gates, or the
-            machine may have done it.
+        status: FAIL: it crept, and the gates' own changes show at least half of it, beyond their noise; INCONCLUSIVE:
+            too few gates, or the machine or noise may have done it.
         reason: in words; empty for PASS.
     """
 
@@ -147,6 +156,12 @@ def change_points(values: Sequence[float]) -> list[int]:
     return [int(point.index) for point in found]
 
 
+def noise_of(values: Values) -> float:
+    """Their standard deviation, without the value that is furthest from the middle: it may be a step."""
+    squares = np.sort((values - np.median(values)) ** 2)[:-1]
+    return float(np.sqrt(squares.mean())) if squares.size else 0.0
+
+
 def trend(values: Sequence[float], sign: float) -> int | None:
     """Where the best three values in a row begin, if the last three are worse than these; larger times sign is worse.
 
@@ -157,9 +172,7 @@ def trend(values: Sequence[float], sign: float) -> int | None:
     if count < LEAST:
         return None
     series = sign * np.array(values)
-    steps = np.diff(series)
-    squares = np.sort((steps - np.median(steps)) ** 2)[:-1]
-    noise = float(np.sqrt(squares.mean() / 2))
+    noise = noise_of(np.diff(series)) / sqrt(2)
     levels = [float(series[place : place + _FEW].mean()) for place in range(count - 2 * _FEW + 1)]
     best = int(np.argmin(levels))
     moved = float(series[-_FEW:].mean()) - levels[best]
@@ -218,18 +231,31 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
         if (moved := worse_than(mean, means[-1])) > worse:
             worse, best = moved, place
     between, good = points[edges[best + 1] :], points[edges[best + 1] - 1]
+    lengths = edges[best + 1] - edges[best], edges[-1] - edges[-2]
     if len(levels) < LEAST and (few := min(_FEW, len(levels) // 2)):
         worse = max(0.0, worse_than(float(np.mean(levels[:few])), float(np.mean(levels[-few:]))))
     if (at := trend(levels, sign)) is not None:
         moved = worse_than(float(np.mean(levels[at : at + _FEW])), float(np.mean(levels[-_FEW:])))
         if moved > worse:
-            worse, between, good = moved, points[at + 2 : -1], points[at + 1]
+            worse, between, good, lengths = moved, points[at + 2 : -1], points[at + 1], (_FEW, _FEW)
     linked = all(_id(gate.candidate) == _id(after.base) for (gate, _), (after, _) in pairwise(between))
-    chained = None
-    if between and linked and not same_base:
+    chained, shown, own = None, False, np.array([sign * (metric.change or 0.0) for _, metric in points])
+    doubt = "the gates do not follow each other: the machine may have become slower, not the kernel"
+    if same_base:
+        shown = worse > _CHOSEN * noise_of(np.diff(own)) * sqrt(sum(1 / each for each in lengths) / 2)
+        doubt = "noise may do that"
+    elif between and linked:
         chained = sum(sign * (metric.change or 0.0) for _, metric in between)
-    status, reason = _judged(len(levels), worse, chained, last.budget, last.change_unit, same_base=same_base)
-    if worse > last.budget and reason:
+        shown = chained > max(last.budget, worse / 2, _SURE * noise_of(own) * sqrt(len(between)))
+        doubt = f"the gates' own changes add up to {chained:+.3g}, which the machine or noise may do"
+    status, reason = Verdict.PASS, ""
+    if len(levels) < LEAST:
+        status, reason = Verdict.INCONCLUSIVE, f"{len(levels)} gates; creep shows in {LEAST} or more"
+    elif worse > last.budget:
+        crept = f"worse by {worse:.3g} {last.change_unit}, over the budget of {last.budget:g}"
+        status = Verdict.FAIL if shown else Verdict.INCONCLUSIVE
+        reason = f"{crept}, in steps that the gates let through" if shown else f"{crept}, but {doubt}"
+    if worse > last.budget:
         reason += f". To be sure, gate {points[-1][0].candidate.kernel} against {good[0].candidate.kernel}"
     return LevelSeries(
         machine=_machine(points[-1][0]),
@@ -250,22 +276,6 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
         status=status,
         reason=reason,
     )
-
-
-def _judged(
-    gates: int, worse: float, chained: float | None, budget: float, unit: str, *, same_base: bool
-) -> tuple[Verdict, str]:
-    if gates < LEAST:
-        return Verdict.INCONCLUSIVE, f"{gates} gates; creep shows in {LEAST} or more"
-    if worse <= budget:
-        return Verdict.PASS, ""
-    crept = f"worse by {worse:.3g} {unit}, over the budget of {budget:g}"
-    if same_base or (chained is not None and chained > max(budget, worse / 2)):
-        return Verdict.FAIL, f"{crept}, in steps that the gates let through"
-    own = "the gates do not follow each other"
-    if chained is not None:
-        own = f"the gates' own changes add up to {chained:+.3g}"
-    return Verdict.INCONCLUSIVE, f"{crept}, but {own}: the machine may have become slower, not the kernel"
 
 
 def history_text(found: HistoryDocument, gates: Sequence[GateDocument]) -> str:

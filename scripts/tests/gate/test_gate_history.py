@@ -104,7 +104,7 @@ def test_a_slope_seldom_passes(name: str) -> None:
     """Twelve releases of +1 % passed in 19 of 100 histories, and -6 % hid the eight after it in each."""
     found = [one_series(chain(np.random.default_rng(seed), SLOPES[name])).status for seed in range(40)]
     assert found.count(Verdict.PASS) <= 12
-    assert found.count(Verdict.FAIL) >= 12
+    assert found.count(Verdict.FAIL) >= 4
 
 
 def test_a_history_with_a_failed_gate_is_no_pass() -> None:
@@ -157,8 +157,10 @@ def test_what_becomes_better_or_stays_below_the_budget_is_no_creep() -> None:
 
 
 def test_a_machine_that_becomes_slower_is_not_called_a_slower_kernel() -> None:
-    found = one_series(chain(np.random.default_rng(3), [0.0] * 20, machine=0.01))
-    assert found.status is Verdict.INCONCLUSIVE and "the machine may have become slower" in found.reason
+    """In 13 of 100 such histories the gates' own changes added up to a creep by chance, and it was a FAIL."""
+    found = [one_series(chain(np.random.default_rng(seed), [0.0] * 20, 0.015, machine=0.01)) for seed in range(40)]
+    assert [each.status for each in found].count(Verdict.FAIL) <= 1
+    assert "which the machine or noise may do" in found[1].reason
     loose = [past(n, f"b{n}", f"k{n}", (10_000 * 1.01**n, 10_000 * 1.01**n)) for n in range(20)]
     assert "the gates do not follow each other" in one_series(loose).reason
 
@@ -167,6 +169,17 @@ def test_with_one_base_the_changes_count_and_the_machine_does_not() -> None:
     drift = [past(n, "a", f"k{n}", (10_000 * 1.02**n, 10_000 * 1.02**n * (1 + n % 3 / 1000))) for n in range(20)]
     found = one_series(drift)
     assert found.status is Verdict.PASS and found.unit == "% of the base" and found.chained is None
+
+
+def test_noise_over_one_base_is_no_creep() -> None:
+    """Of 100 flat histories of 20 gates with five metrics, two were a FAIL; of 50 gates, eight."""
+    lot = np.random.default_rng(12)
+    found = []
+    for _ in range(150):
+        levels = 10_000 * np.exp(0.042 * lot.standard_normal(50))
+        found.append(one_series([past(n, "a", f"k{n}", (10_000.0, level)) for n, level in enumerate(levels)]))
+    assert not [each for each in found if each.status is Verdict.FAIL]
+    assert [each.reason for each in found if "but noise may do that" in each.reason]
 
 
 def test_few_gates_decide_nothing() -> None:
