@@ -72,11 +72,13 @@ def together(found: Iterable[LookEvidence]) -> LookEvidence:
 
 @dataclass(frozen=True)
 class Decision:
-    """For each metric: whether it fails, whether it passes, and Holm's p that it is not worse."""
+    """For each metric: whether it fails, whether it passes, Holm's p that it is not worse, and whether more boots may
+    show that it is."""
 
     failed: Flags
     passed: Flags
     p: Values
+    doubtful: Flags
 
 
 def far_boots(base: Values, boots: Values, limits: Limits) -> Flags:
@@ -140,16 +142,19 @@ def decide(evidence: LookEvidence, alpha: float, looks: Sequence[int], family: i
 
     A metric fails if Holm's p that it is not worse is at most alpha / looks, and the estimate is over the budget. It
     passes if a change of `detect` is excluded at the level MISSED / looks, no change above the budget is in sight, and
-    no boot of either kernel is bad (see far_boots()). With a bad boot only the last look can pass, if EXCESS is
-    excluded. Each of these is monotone: worse values of the candidate can only make its result worse.
+    no boot of either kernel is bad (see far_boots()). Only the last look can pass with an estimate over the budget:
+    more boots could show that it is. Nor can an earlier one with a bad boot; the last one can if EXCESS is excluded.
+    Each of these is monotone: worse values of the candidate can only make its result worse.
 
     Args:
         family: the number of metrics that are tested.
     """
-    allowed = evidence.far + evidence.far_base == 0
+    allowed, doubtful = evidence.far + evidence.far_base == 0, evidence.doubtful
     if boots == looks[-1]:
         allowed |= excess(evidence.far, evidence.far_base, boots) < EXCESS
+    else:
+        doubtful = doubtful | evidence.over_budget
     p = statistics.holm(evidence.worse, family)
     failed = (p <= alpha / len(looks)) & evidence.over_budget
-    passed = (evidence.within <= MISSED / len(looks)) & ~evidence.doubtful & allowed
-    return Decision(failed, passed & ~failed, p)
+    passed = (evidence.within <= MISSED / len(looks)) & ~doubtful & allowed
+    return Decision(failed, passed & ~failed, p, doubtful)

@@ -149,7 +149,7 @@ def groups_at(gate: Gate, samples: Samples, look: int, left_out: Sequence[LeftOu
         return [() for _ in samples]
     whole = together(evidence)
     family = max(gate.family * max(map(len, found)), len(evidence))
-    results = zip(*astuple(decide(whole, gate.alpha, gate.looks, family, look)), whole.doubtful, strict=True)
+    results = zip(*astuple(decide(whole, gate.alpha, gate.looks, family, look)), strict=True)
     out = []
     for rule, metric in zip(samples, found, strict=True):
         budget, rows = f"the budget of {rule.budget:g}{percent(rule)}", []
