@@ -165,19 +165,19 @@ def campaign_of(directories: tuple[Path, Path]) -> Path | None:
 
 
 def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequence[Side]) -> tuple[str, Verdict]:
-    """What the boots that gave no runs say; PASS for nothing.
+    """How many attempts ended how, and what the lost ones say.
 
     The attempts are those of the campaign, or the boots for which `schedline run` wrote a plan.
     """
     ended = _attempts_of(campaign, directories) if campaign else list(map(_begun_boots, directories, sides))
     base, candidate = (list(filter(None, side)) for side in ended)
-    if not base + candidate:
-        return "", Verdict.PASS
     told = []
     for side, attempts, lost in zip(sides, ended, (base, candidate), strict=False):
         first = f" (the first: {lost[0]})" if lost else ""
         told.append(f"{side.name} lost {len(lost)} of {len(attempts)} attempts{first}")
     said = "; ".join(told)
+    if not campaign:
+        said += ". No plan is beside these runs, so a boot that crashed before its first run is not seen"
     chance = more_by_chance(len(ended[0]), len(base), len(ended[1]), len(candidate))
     if chance <= _LOSSES_ALPHA:
         return f"{said}. Kernels that are alike differ so much in {chance:.2g} of campaigns", Verdict.FAIL

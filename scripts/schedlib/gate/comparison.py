@@ -122,12 +122,14 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
             "the boots are pairs of the plan, and are compared within each pair: by signed ranks, not by blocks"
         )
     rows = judging.judge(gate, base, candidate, incomplete=bool(options.incomplete))
-    lost, of_losses = ("", Verdict.PASS) if read else comparable.losses(campaign, both, sides)
-    if lost:
+    # The boots of what is imported with --unit run are runs of one boot.
+    one_boot = "run" in base.fingerprint.get("unit", ())
+    lost, of_losses = comparable.losses(campaign, both, sides)
+    if not one_boot:
         notes.append(lost if of_losses is Verdict.PASS else f"{of_losses.name}: {lost}")
     if options.incomplete:
         notes.append(f"incomplete, as you say: {printable(options.incomplete)}")
-    elif not read and not campaign and (fewer := comparable.fewer_boots(base, candidate)):
+    elif not campaign and (fewer := comparable.fewer_boots(base, candidate)):
         rows = [_inconclusive(row, fewer) if row.verdict is Verdict.PASS else row for row in rows]
         notes.append(fewer)
     notes += dict.fromkeys(_of_the_boots(gate, rows, (base, candidate)))
@@ -137,8 +139,6 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
         if len(sides) > 2 and row.base and rule.method is not Method.EQUAL
     ]
     notes += dict.fromkeys(note for each in read.values() for note in each.notes)
-    # The boots of what is imported with --unit run are runs of one boot.
-    one_boot = "run" in base.fingerprint.get("unit", ())
     if one_boot:
         counts = ", ".join(f"{side.name} {len(side.boots)}" for side in sides)
         notes.append(
@@ -190,16 +190,22 @@ def _inconclusive(row: GateMetric, reason: str) -> GateMetric:
 
 def _of_the_boots(gate: Gate, rows: Sequence[GateMetric], sides: tuple[Side, Side]) -> Iterator[str]:
     """Notes about boots that are not judged, and about the order of those that are."""
+    later: dict[str, list[str]] = {}
     for row in rows:
         if row.base is None or row.method is Method.EQUAL:
             continue
         chosen = [side.with_tool(row.tool) for side in sides]
-        for side, judged in zip(chosen, row.boots, strict=True):
-            if len(side.boots) > judged:
-                yield f"{row.tool}: {len(side.boots) - judged} later boots of the {side.name} are not judged"
+        more = [(len(side.boots) - judged, side.name) for side, judged in zip(chosen, row.boots, strict=True)]
+        said = " and ".join(f"{boots} of the {name}" for boots, name in more if boots)
+        later.setdefault(said, []).append(row.tool)
         first = (side.first(row.boots[0]) for side in chosen)
         if gate.interleaved and (weak := comparable.order_weakness(*first)):
             yield weak
+    for said, tools in later.items():
+        if said:
+            yield f"later boots, not judged: {said}" + (
+                f" ({', '.join(dict.fromkeys(tools))})" if len(later) > 1 else ""
+            )
 
 
 def _share(gate: Gate, rule: GateRule, middle: float, sides: Sequence[Side]) -> GateShare:

@@ -146,15 +146,25 @@ def banner(document: GateDocument) -> str:
             boots += f"; {100 * EXCESS:.0f} % more of them than the base has"
         return f"excluded: {excluded(metrics)}{boots}"
     rows = [metric for metric in metrics if metric.verdict is verdict]
-    if verdict is Verdict.FAIL:
+    if rows and verdict is Verdict.FAIL:
         return "became worse: " + "; ".join(f"{row.name} {words_of(row) or row.reason}" for row in rows)
-    reasons: dict[str, list[str]] = {}
-    for row in rows:
-        reasons.setdefault(row.reason, []).append(row.name)
-    told = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    told = [f"{', '.join(names)}: {reason}" for reason, names in _reasons(rows).items()]
     if verdict is Verdict.ERROR:
         told += [f"{side.failed} runs of {side.name} gave no result" for side in document.sides if side.failed]
-    return "; ".join(told) or "the notes say why"
+    return "; ".join(told) or "; ".join(_first(document)) or "the notes say why"
+
+
+def _reasons(rows: Sequence[GateMetric]) -> dict[str, list[str]]:
+    """The metrics that have each reason."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        found.setdefault(row.reason, []).append(row.name)
+    return found
+
+
+def _first(document: GateDocument) -> list[str]:
+    """The notes that decide."""
+    return [note for note in document.notes if note.startswith(f"{document.status.name}: ")]
 
 
 def excluded(metrics: Sequence[JudgedMetric]) -> str:
@@ -193,6 +203,7 @@ def text(document: GateDocument) -> str:
     if bad := sorted({boot for row in document.metrics for boot in row.far_base}):
         of_all = f"{len(bad)} of {len(document.base.boots)}"
         lines += wrapped(f"the base has bad boots of its own, {of_all}: {', '.join(bad)}")
+    lines += [line for said in _first(document) for line in wrapped(said)]
     lines += [*_side(document.base), *_side(document.candidate), "", *_tables(document.metrics), ""]
     lines += [line for said in _told(document) for line in wrapped(said)]
     lines += _shown(document.shown)
@@ -221,12 +232,21 @@ def _tables(metrics: Sequence[GateMetric]) -> Iterator[str]:
 
 def _told(document: GateDocument) -> Iterator[str]:
     """Of each metric the change in words, the limits and the reason of its verdict; the notes; how it was judged."""
+    notes = [note for note in document.notes if note not in _first(document)]
+    # What several metrics share is said once, and not at all if a note says it.
+    reasons = {
+        reason: names
+        for reason, names in _reasons(document.metrics).items()
+        if reason and not any(note.startswith(reason) for note in notes)
+    }
     for metric in document.metrics:
         limits = "" if metric.method is Method.EQUAL else limits_of(metric)
-        yield f"{metric.name}: " + "; ".join(filter(None, (words_of(metric), limits, metric.reason)))
+        own = metric.reason if reasons.get(metric.reason) == [metric.name] else ""
+        yield f"{metric.name}: " + "; ".join(filter(None, (words_of(metric), limits, own)))
         if two := two_estimates(metric):
             yield f"{metric.name}: {two}"
-    yield from document.notes
+    yield from (f"{', '.join(names)}: {reason}" for reason, names in reasons.items() if len(names) > 1)
+    yield from notes
     for side in document.sides[:2]:
         for tool, why in side.skipped.items():
             yield f"skipped in {side.name}: {tool}: {why}"

@@ -231,16 +231,16 @@ def values_of(rule: GateRule, *sides: Side, unit: str = "") -> tuple[Values, ...
             least, most = min(figure.values), max(figure.values)
             wrong = ""
             if least < 0:
-                wrong = f"is {least:g} in boot {boot.id}: below 0"
+                wrong = f"is {least:g}, below 0"
             if not least and unit in _TIMES and _QUANTILE.search(rule.name):
-                wrong = f"is 0 {unit} in boot {boot.id}: nothing takes no time"
+                wrong = f"is 0 {unit}: nothing takes no time"
             if not most <= _LARGEST:
-                wrong = f"is {most:g} in boot {boot.id}: no measurement is so large"
+                wrong = f"is {most:g}: no measurement is so large"
             if rule.method is Method.RATE and not figure.samples:
-                wrong = f"counts 0 of 0 samples in boot {boot.id}"
+                wrong = "counts 0 of 0 samples"
             if wrong:
                 next_step = "find out what measured that, and remove or repeat the run"
-                raise SchedlineError(f"{' '.join(rule.key)} {wrong}", next_step)
+                raise SchedlineError(f"{side.name}: {' '.join(rule.key)} {wrong} ({boot.id})", next_step)
         found.append(rule.sign * np.array([boot.figures[rule.key].of(rule.method) for boot in side.boots]))
     return tuple(found)
 
@@ -272,7 +272,7 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
             elif found.failed.any():
                 reason = "not settled when the gate failed"
             else:
-                reason = _why_unclear(gate, sample, row, bool(whole.doubtful[place]))
+                reason = _why_unclear(gate, sample, row, bool(found.doubtful[place]))
             row = changed(row, verdict=verdict, reason=reason, over_budget=over, p=float(found.p[place]))
         rows.append(row)
     return rows

@@ -93,10 +93,12 @@ class Imported:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was skipped, a line for each reason."""
+        """What was skipped, a line for each reason, and what a tool did not measure."""
         reasons = Counter(reason for _, reason in self.skipped)
-        return tuple(
-            f"{self.directory}: skipped {count} file{'s' * (count > 1)}: {reason}" for reason, count in reasons.items()
+        absent = {(run.row, each.name): each.reason for _, run in self.runs for each in run.absent}
+        return (
+            *(f"{self.directory}: skipped {count} file{'s' * (count > 1)}: {why}" for why, count in reasons.items()),
+            *(f"{tool} has no {name}: {why}" for (tool, name), why in absent.items()),
         )
 
 
@@ -156,7 +158,7 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
             "repeat these runs, or give a directory without them; the missing ones could be the slow ones",
         )
     formats = tuple(file.format for file in found for _ in file.told)
-    return Imported(directory, tuple(runs), formats, tuple(skipped))
+    return Imported(directory, tuple((str(directory / name), run) for name, run in runs), formats, tuple(skipped))
 
 
 def foreign_formats(directory: Path) -> tuple[str, ...]:

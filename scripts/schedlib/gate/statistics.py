@@ -225,7 +225,7 @@ def mean_interval(base: Values, candidate: Values) -> tuple[Values, Values]:
     rank = int(np.floor((1 - CONFIDENCE) / 2 * len(groups))) - int((~moved).sum())
     if rank < 0:
         return np.asarray(-np.inf), np.asarray(np.inf)
-    slack = 1e-9 * (float(np.ptp(values)) or 1e-3)
+    slack = 1e-9 * float(np.ptp(values))
     return np.asarray(quotients[rank] - slack), np.asarray(quotients[-1 - rank] + slack)
 
 

@@ -288,7 +288,7 @@ def _osnoise_top(file: ResultFile) -> Sequence[ForeignRun]:
 # ---- perf and stress-ng ----
 
 # `perf bench sched all` prints dots.
-_BENCH = re.compile(r"^# Running '?sched/(\w+)'? benchmark(?::|\.\.\.)", re.M)
+_BENCH = re.compile(r"^# Running '?sched/([\w-]+)'? benchmark(?::|\.\.\.)", re.M)
 
 
 def _perf_bench(file: ResultFile) -> Sequence[ForeignRun]:
@@ -438,7 +438,7 @@ FOREIGN_FORMATS = (
     ForeignFormat(
         "schbench",
         "schbench -m 2 -t 16 -r 30 2> FILE",
-        (("wakeup.p99", "requests_per_s"), ("wakeup.p99",)),
+        (("wakeup.p99", "requests_per_s"),),
         _with(r"^Wakeup Latencies percentiles \(usec\)"),
         _schbench,
     ),

@@ -183,3 +183,8 @@ def test_holm_by_hand() -> None:
     assert holm(np.array([0.01, 0.04, 0.03])) == pytest.approx([0.03, 0.06, 0.06])
     for order in permutations([0.001, 0.02, 0.5]):
         assert sorted(holm(np.array(order))) == pytest.approx([0.003, 0.04, 0.5])
+
+
+def test_boots_without_a_difference_have_an_interval_without_a_width() -> None:
+    """It was -1e-12 to 1e-12."""
+    assert [float(end) for end in mean_interval(np.zeros(8), np.zeros(8))] == [0, 0]

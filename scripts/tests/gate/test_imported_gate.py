@@ -141,6 +141,25 @@ def test_nothing_is_judged_without_a_direction(tmp_path: Path) -> None:
         gate(tmp_path / "base", tmp_path / "candidate", "--unit", "run", "--columns", "metric,value")
 
 
+def test_a_candidate_with_fewer_files(sides: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """Its 13 files passed against 20 of the base: what crashes writes none."""
+    hackbench(sides[0], noise(3), first=10)
+    hackbench(sides[1], noise(4, 3), first=10)
+    for unit in ("run", "boot"):
+        assert gate(*sides, "--unit", unit, "--trust") == 3
+        assert "the candidate has 13 boots and the base 20" in printed(capsys)
+        assert gate(*sides, "--unit", unit, "--trust", "--incomplete", "the disk was full") == 0
+        assert ("candidate lost 0 of 13 attempts. No plan is" in printed(capsys)) == (unit == "boot")
+
+
+def test_a_copy_is_told_with_its_directory(tmp_path: Path) -> None:
+    for side in ("base", "candidate"):
+        cyclictest(tmp_path / side, "7.3.4", [1])
+    rewrite(tmp_path / "candidate", lambda found: found.update(start_time="Mon, 23 Nov 2026 15:01:00 +0000"))
+    with pytest.raises(SchedlineError, match=rf"{tmp_path}/candidate/0.json .*: {tmp_path}/base/0.json has the same"):
+        gate(tmp_path / "base", tmp_path / "candidate", "--unit", "run", "--trust")
+
+
 def test_what_was_skipped_is_said(sides: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     (sides[1] / "README").write_text("My results\n")
     assert gate(*sides, "--unit", "run", "--trust") == 0
