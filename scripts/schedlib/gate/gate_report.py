@@ -136,6 +136,14 @@ def slower(document: GateDocument) -> str:
     return f"slower within what is not excluded: {told}" if rows else ""
 
 
+def beside(document: GateDocument) -> list[str]:
+    """What a reader has to know beside the verdict: slower in spite of a PASS, and bad boots of the base."""
+    bad = sorted({boot for row in document.metrics for boot in row.far_base})
+    of_all = f"{len(bad)} of {len(document.base.boots)}"
+    told = f"the base has bad boots of its own, {of_all}: {', '.join(bad)}" if bad else ""
+    return list(filter(None, (slower(document), told)))
+
+
 def banner(document: GateDocument) -> str:
     """The verdict in words: what a PASS excludes, what became worse, or what each open metric needs."""
     verdict, metrics = document.status, _told_apart(document).metrics
@@ -199,11 +207,7 @@ def method_of(document: GateDocument) -> str:
 def text(document: GateDocument) -> str:
     """The whole report, except for the overall verdict. No line is longer than 72 characters."""
     document = _told_apart(document)
-    lines = wrapped(said) if (said := slower(document)) else []
-    if bad := sorted({boot for row in document.metrics for boot in row.far_base}):
-        of_all = f"{len(bad)} of {len(document.base.boots)}"
-        lines += wrapped(f"the base has bad boots of its own, {of_all}: {', '.join(bad)}")
-    lines += [line for said in _first(document) for line in wrapped(said)]
+    lines = [line for said in (*beside(document), *_first(document)) for line in wrapped(said)]
     lines += [*_side(document.base), *_side(document.candidate), "", *_tables(document.metrics), ""]
     lines += [line for said in _told(document) for line in wrapped(said)]
     lines += _shown(document.shown)

@@ -274,3 +274,19 @@ def test_hostile_texts_are_text_everywhere(told: GateDocument, evil: str) -> Non
 @given(st.text(min_size=1))
 def test_any_text_is_text(told: GateDocument, evil: str) -> None:
     assert all(line.isprintable() for line in text(everywhere(told, evil)).split("\n"))
+
+
+# ---- over the budget ----
+
+
+def test_only_the_last_look_passes_what_looks_slower(tmp_path: Path) -> None:
+    """An early PASS hid what all boots show, and the page did not say that the candidate looks slower."""
+    campaign = Campaign(tmp_path)
+    campaign.boots(noise(1), noise(2, factor=1.04))
+    found = compared(campaign, placebo=False)
+    assert found.status is Verdict.INCONCLUSIVE and "it looks worse by" in banner(found)
+    campaign.boots(noise(3), noise(4, factor=1.05), first=10_000)
+    found = compared(campaign, placebo=False)
+    assert (found.status, found.look, found.metrics[0].over_budget) == (Verdict.PASS, 20, True)
+    assert text(found).startswith("slower within what is not excluded: timer.p99")
+    assert "slower within what is not excluded: timer.p99" in stands_alone(page(found)).text
