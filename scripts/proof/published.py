@@ -97,9 +97,6 @@ class EmulatedTop(Strict, frozen=True):
 class Published(Strict, frozen=True, kw_only=True):
     """An output of perf c2c.
 
-    Its CPU reports a line that another core hands over unmodified as HITM, too: Intel's Ice Lake and later, see table
-    20-101 of the SDM, volume 3B, encoding 07H.
-
     Attributes:
         name: of the file.
         title: what was changed or reported.
@@ -189,7 +186,8 @@ def emulated_top(
 ) -> Amounts:
     """What a result has of the fields that an output ranks, by the names of the output.
 
-    Amounts are misses on lines that other CPUs had, modified or not.
+    Amounts are misses on lines that another CPU had modified. If the CPU of the output reports lines that others had
+    unmodified as well, these are added.
 
     Args:
         kinds: of accesses that are counted.
@@ -203,7 +201,7 @@ def emulated_top(
     for number, quantum in enumerate(result.quanta):
         for row in quantum.rows:
             name = _name(row, how, known)
-            amount = row.counts.misses - row.counts.cold if row.kind in kinds else 0
+            amount = _amount(row, forwards=published.forwards) if row.kind in kinds else 0
             if name and amount:
                 found.setdefault(name, [0] * len(result.quanta))[number] += amount
     if not found:
@@ -271,7 +269,8 @@ def top_text(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> It
     medians = {name: middle(each) for name, each in amounts.items()}
     yield f"{published.name}: {published.title}"
     yield f"published: {published.source}; {published.machine}; kernel: {published.kernel}; {published.ran}"
-    yield "emulated: loads and atomic operations that took a line which another CPU had modified, or handed over"
+    taken = "modified, or handed over" if published.forwards else "modified"
+    yield f"emulated: loads and atomic operations that took a line which another CPU had {taken}"
     yield ""
     rows: list[tuple[str, ...]] = [("field", "published", "emulated", "median")]
     for name in sorted({*top(there, _SHOWN), *top(medians, _SHOWN)}, key=lambda name: (-there.get(name, 0.0), name)):

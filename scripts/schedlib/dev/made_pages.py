@@ -23,9 +23,9 @@ from schedlib.c2c.c2c_options import WORKLOADS
 from schedlib.c2c.traffic_report import lines_of
 from schedlib.cache import write_atomic
 from schedlib.contracts.contract_rules import our_rules, pack_rules
-from schedlib.dev.dev_options import DocsOptions
+from schedlib.dev.dev_verb import DocsOptions
 from schedlib.dev.made_pictures import PICTURES, RECORDED, recorded_show
-from schedlib.dev.mutants_page import score_table
+from schedlib.dev.mutants_page import GeneratedMutantsDocument, score_table
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.formats.document import read

@@ -28,7 +28,7 @@ from schedlib.formats.run_file import Direction
 from schedlib.formats.strict import Count, Moment, Number, Strict, Word
 from schedlib.gate.gate_options import HistoryOptions
 from schedlib.gate.statistics import Values
-from schedlib.progress import printable
+from schedlib.progress import printable, wrapped
 from schedlib.verdict import Verdict, worst
 
 LEAST = 8

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -28,6 +29,8 @@ from proof.published import (
     top_text,
     totals_row,
 )
+from schedlib.c2c.c2c_options import WORKLOADS
+from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import AccessKind, Counts, TrafficRow
 from schedlib.paths import PROJECT
 from schedlib.tree.kernel_tree import Tree
@@ -99,8 +102,11 @@ def test_loads_and_atomic_operations_on_modified_lines_are_ranked() -> None:
     )
     result = toy_results.result(rows, rows)
     base = published(rto_count=9, overloaded=8)
-    assert emulated_top(base, result) == {"root_domain.rto_count": (79, 79), "root_domain.overloaded": (10, 10)}
-    assert emulated_top(base, result, LOADS) == {"root_domain.rto_count": (75, 75), "root_domain.overloaded": (10, 10)}
+    assert emulated_top(base, result) == {"root_domain.rto_count": (9, 9), "root_domain.overloaded": (8, 8)}
+    assert emulated_top(base, result, LOADS) == {"root_domain.rto_count": (5, 5), "root_domain.overloaded": (8, 8)}
+    # A CPU that reports lines that others had unmodified, too.
+    forwards = structs.replace(base, forwards=True)
+    assert emulated_top(forwards, result) == {"root_domain.rto_count": (79, 79), "root_domain.overloaded": (10, 10)}
 
 
 def test_a_file_names_members_and_leaves_some_out() -> None:
