@@ -263,7 +263,7 @@ def _three(names: tuple[str, ...]) -> str:
     return ", ".join(f"`{name.partition('.')[2]}`" for name in names)
 
 
-def top_text(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
+def top_lines(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
     """Both sides as a table, and whether the first three agree."""
     there = published_amounts(published)
     medians = {name: middle(each) for name, each in amounts.items()}
@@ -300,7 +300,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.name:
         found = read_published(PUBLISHED / f"{given.name}.toml")
-        print("\n".join(top_text(found, emulated_top(found, read_result(given.result)))))
+        print("\n".join(top_lines(found, emulated_top(found, read_result(given.result)))))
         return
     rows = all_published()
     print("\n".join([*map(page_row, rows), ""]))

@@ -87,7 +87,9 @@ def boot_and_judge(
     # -k skips the known defect, unless its fix is expected.
     known = () if "fix-cluster-key" in plan.expected else ("-k",)
     programs = Programs(archive, known) if archive else None
-    layout = _layout_of(kernel)
+    layout = None
+    with suppress(SchedlineError):  # a kernel may have no debug information
+        layout = layout_of_built(kernel.build / "vmlinux", our_rules())
     for cpus in plan.classes:
         name = f"{target.name}-{plan.topology.name if plan.topology else cpus}"
         expected = plan.tests(cpus)
@@ -105,13 +107,6 @@ def boot_and_judge(
             problems += sanitizer_off(options.sanitize, log)
         boots.append(JudgedBoot(name, run, judgement.with_problems(problems)))
     return tuple(boots)
-
-
-def _layout_of(kernel: Kernel) -> Layout | None:
-    """The structures by the debug information of a kernel; None if it has none."""
-    with suppress(SchedlineError):
-        return layout_of_built(kernel.build / "vmlinux", our_rules())
-    return None
 
 
 def sanitizer_off(sanitizer: str, log: bytes) -> tuple[Problem, ...]:

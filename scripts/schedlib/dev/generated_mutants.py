@@ -237,12 +237,12 @@ def _build(cache: Path, plan: KernelPlan, name: str, data: MutantData, mutants: 
     refusals = place.with_name(f"{name}-{_digest(all_)}.json")
     lacking = set((read_json(refusals) or {}).get("lacking", ()))
     while True:
-        made = schema(sources, [each for each in mine if each.number not in lacking], filters)
+        files, counters = schema(sources, [each for each in mine if each.number not in lacking], filters)
         if record:
             target = plan.target
             kernel = Kernel(place / target.image, place, "")
-            return Built(name, plan, shape, kernel, place, frozenset(record["same"]), frozenset(lacking), made.counters)
-        commit = put_files(plan.tree, plan.commit, made.files, "mutants\n")
+            return Built(name, plan, shape, kernel, place, frozenset(record["same"]), frozenset(lacking), counters)
+        commit = put_files(plan.tree, plan.commit, files, "mutants\n")
         if not (refused := compiled(cache, plan, commit)):
             break
         lacking |= refused.keys()
@@ -251,7 +251,7 @@ def _build(cache: Path, plan: KernelPlan, name: str, data: MutantData, mutants: 
     place.mkdir(parents=True, exist_ok=True)
     kernel, same = kernel_with(cache, plan, commit, place)
     write_json(place / "kernel.json", {"same": sorted(same)})
-    return Built(name, plan, shape, kernel, place, same, frozenset(lacking), made.counters)
+    return Built(name, plan, shape, kernel, place, same, frozenset(lacking), counters)
 
 
 def _digest(text: str) -> str:

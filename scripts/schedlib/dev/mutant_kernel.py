@@ -65,23 +65,14 @@ class Numbered:
     change: CodeChange
 
 
-@dataclass(frozen=True)
-class Schema:
-    """The files of a kernel that has all mutants, and the statement behind each counter as file, function and line."""
-
-    files: Mapping[str, bytes]
-    counters: tuple[tuple[str, str, int], ...]
-
-
-def schema(sources: Mapping[str, str], mutants: Sequence[Numbered], filters: Mapping[tuple[str, str], str]) -> Schema:
-    """Make the files.
+def schema(
+    sources: Mapping[str, str], mutants: Sequence[Numbered], filters: Mapping[tuple[str, str], str]
+) -> tuple[dict[str, bytes], tuple[tuple[str, str, int], ...]]:
+    """The files of a kernel that has all mutants, and the statement behind each counter as file, function and line.
 
     Args:
         sources: the texts of HEADER, CORE and the files with functions.
         filters: file and function of each target, with the pattern of its lines or "".
-
-    Raises:
-        SchedlineError: a file lacks a function, or the header its guard.
     """
     texts = dict(sources)
     counters: list[tuple[str, str, int]] = []
@@ -101,7 +92,7 @@ def schema(sources: Mapping[str, str], mutants: Sequence[Numbered], filters: Map
         raise SchedlineError(f"{HEADER} has no line `{_GUARD.strip()}`", "report this tree's version")
     texts[HEADER] = texts[HEADER].replace(_GUARD, _GUARD + _DECLARED, 1)
     texts[CORE] += _SETUP.format(counters=len(counters))
-    return Schema({name: text.encode() for name, text in texts.items()}, tuple(counters))
+    return {name: text.encode() for name, text in texts.items()}, tuple(counters)
 
 
 def _switch(original: Function, file: str, bodies: Mapping[int, str], counting: str) -> str:

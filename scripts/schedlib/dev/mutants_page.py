@@ -43,8 +43,8 @@ class GeneratedMutant(Strict, frozen=True):
     old: str
     new: str
     end: End
-    on: str = ""
-    failed: tuple[str, ...] = ()
+    on: str
+    failed: tuple[str, ...]
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -68,12 +68,12 @@ def read_toml(path: Path, kind: type[T], *, stem: str = "", keys: str = "", belo
     for place in tables if keys else []:
         for key, row in _tables(_at(content, place)):
             if keys in row:
-                _refuse(path, text, (*place, key, keys), "is unknown", f"leave it out: the name is {key}")
+                refuse(path, (*place, key, keys), "is unknown", f"leave it out: the name is {key}")
             row[keys] = key
     try:
         return msgspec.convert(content | ({stem: path.stem} if stem else {}), kind)
     except msgspec.ValidationError as error:
-        _explain(path, text, content, kind, error, {stem, keys})
+        _explain(path, content, kind, error, {stem, keys})
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
@@ -84,8 +84,9 @@ def nearest(name: object, known: Iterable[str]) -> str:
 
 
 def refuse(path: Path, place: Place, observed: str, next_step: str) -> NoReturn:
-    """Reject a value of a data file for a reason that its type cannot express. Raises SchedlineError: always."""
-    _refuse(path, path.read_text(), place, observed, next_step)
+    """Reject a value of a data file, also for a reason that its type cannot express. Raises SchedlineError: always."""
+    key = ".".join(str(step) for step in place if isinstance(step, str)) or "the file"
+    raise SchedlineError(f"{path}:{line_of(path.read_text(), place)}: {key} {observed}", next_step)
 
 
 def line_of(text: str, place: Place) -> int:
@@ -121,30 +122,23 @@ def _at(content: Any, place: Place) -> Any:
     return content
 
 
-def _refuse(path: Path, text: str, place: Place, observed: str, next_step: str) -> NoReturn:
-    key = ".".join(str(step) for step in place if isinstance(step, str)) or "the file"
-    raise SchedlineError(f"{path}:{line_of(text, place)}: {key} {observed}", next_step)
-
-
-def _explain(
-    path: Path, text: str, content: object, kind: Any, error: msgspec.ValidationError, given: set[str]
-) -> NoReturn:
+def _explain(path: Path, content: object, kind: Any, error: msgspec.ValidationError, given: set[str]) -> NoReturn:
     """Raise the error that describes what is wrong."""
     place, value, kind, error = _culprit((), content, kind, error)
     said = str(error).partition(" - at `")[0]
     if isinstance(error.__cause__, Wrong):
-        _refuse(path, text, place, said, error.__cause__.next_step)
+        refuse(path, place, said, error.__cause__.next_step)
     if found := re.fullmatch(r"Object contains unknown field `(.*)`", said, re.S):
         known = {field.encode_name for field in msgspec.structs.fields(kind)} - given
-        _refuse(path, text, (*place, found[1]), "is unknown", nearest(found[1], known))
+        refuse(path, (*place, found[1]), "is unknown", nearest(found[1], known))
     if found := re.fullmatch(r"Object missing required field `(.*)`", said):
-        _refuse(path, text, place, f"lacks {found[1]}", f"add {found[1]} = ...")
+        refuse(path, place, f"lacks {found[1]}", f"add {found[1]} = ...")
     if choices := _choices(kind):
-        _refuse(path, text, place, f"is {value!r}", nearest(value, choices))
+        refuse(path, place, f"is {value!r}", nearest(value, choices))
     if examples := [str(each) for meta in getattr(kind, "__metadata__", ()) for each in meta.examples or ()]:
-        _refuse(path, text, place, f"is {str(value)[:60]!r}", f"write it like one of these: {', '.join(examples)}")
+        refuse(path, place, f"is {str(value)[:60]!r}", f"write it like one of these: {', '.join(examples)}")
     wanted = re.sub(r"`(\w+)`", lambda word: _KINDS.get(word[1], word[1]), said.split(", got")[0])
-    _refuse(path, text, place, f"is {str(value)[:60]!r}", wanted.replace("Expected", "write"))
+    refuse(path, place, f"is {str(value)[:60]!r}", wanted.replace("Expected", "write"))
 
 
 def _culprit(

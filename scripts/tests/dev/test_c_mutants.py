@@ -150,8 +150,8 @@ def test_a_number_chooses_a_copy(tmp_path: Path) -> None:
     (tmp_path / "linux").mkdir()
     (tmp_path / "linux/reboot.h").touch()
     sources = {HEADER: "#define _KERNEL_SCHED_SCHED_H\n", CORE: "", toy: TOY}
-    files = schema(sources, mutants, {(toy, name): "" for name in names})
-    whole = b"\n".join([PROGRAM.encode(), files.files[HEADER], files.files[toy], files.files[CORE], END.encode()])
+    files, counters = schema(sources, mutants, {(toy, name): "" for name in names})
+    whole = b"\n".join([PROGRAM.encode(), files[HEADER], files[toy], files[CORE], END.encode()])
     (tmp_path / "toy.c").write_bytes(whole)
     words = ["gcc", "-O2", "-I", str(tmp_path), "-o", str(tmp_path / "toy"), str(tmp_path / "toy.c")]
     subprocess.run(words, check=True)
@@ -162,8 +162,8 @@ def test_a_number_chooses_a_copy(tmp_path: Path) -> None:
 
     assert said(0) == ["-11 2 0"]
     counts = said(-1)
-    assert counts[0] == "-11 2 0" and len(counts) == 1 + len(files.counters)
-    assert [line for line in counts[1:] if line.endswith(" 0")] == [f"reached: {len(files.counters) - 2} 0"]
+    assert counts[0] == "-11 2 0" and len(counts) == 1 + len(counters)
+    assert [line for line in counts[1:] if line.endswith(" 0")] == [f"reached: {len(counters) - 2} 0"]
     dropped = {each.change.old: each.number for each in mutants if each.change.new == ";"}
     assert said(dropped["rq->set = 0;"]) == ["-11 2 1"]
     assert said(dropped["continue;"]) == ["-12 3 0"]

@@ -122,7 +122,7 @@ def test_an_equivalent_that_dies_or_is_gone_is_wrong() -> None:
 def test_the_score_of_each_function() -> None:
     ends = (End.ASSERTION, End.CRASH, End.HANG, End.SURVIVED, End.EQUIVALENT, End.SAME_CODE)
     pairs = [*(("f", end) for end in ends), ("g", End.SURVIVED), ("g", End.NOT_TRIED)]
-    rows = [GeneratedMutant("a.c", name, 1, "constant", "a", "b", end) for name, end in pairs]
+    rows = [GeneratedMutant("a.c", name, 1, "constant", "a", "b", end, "", ()) for name, end in pairs]
     assert list(score(rows)) == [("f", 4, 1, 2, 1, 2, 0), ("g", 1, 0, 0, 1, 0, 1)]
     assert (share(4, 1, 0), share(0, 0, 0), share(4, 1, 1)) == ("75%", "-", "-")
 
