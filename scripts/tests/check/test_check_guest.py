@@ -131,28 +131,19 @@ def test_interrupted_run_says_how_to_go_on(series: Tree) -> None:
     assert "interrupted" in said
 
 
-def test_guest_that_does_not_end_in_time(series: Tree) -> None:
-    done = check("--cpus", "8", "--timeout", "0.001")
-    assert done.returncode == 2
-    assert "did not boot" in done.stdout
-
-
-def test_skip_that_is_required_is_an_error(series: Tree) -> None:
-    done = check("--cpus", "8", "--require", "rq-order.Q6")
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert "rq-order.Q6" in done.stdout
-
-
-def test_unknown_change_in_the_kernels_own_parameter(series: Tree) -> None:
-    done = check("--cpus", "8", "--kernel-arg", "sched_layout_kunit.expect=rd-line")
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "FAIL sched_layout:changes" in done.stdout
-
-
-def test_fragment_whose_dependency_is_not_met(series: Tree) -> None:
-    done = check("--config", "numa")
-    assert done.returncode == 2
-    assert "asks for CONFIG_NUMA=y, Kconfig left it at n: " in done.stderr
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("--cpus 8 --timeout 0.001", 2, "did not boot"),
+        ("--cpus 8 --require rq-order.Q6", 2, "rq-order.Q6"),
+        ("--cpus 8 --kernel-arg sched_layout_kunit.expect=rd-line", 1, "FAIL sched_layout:changes"),
+        ("--config numa", 2, "asks for CONFIG_NUMA=y, Kconfig left it at n: "),
+    ],
+)
+def test_what_is_wrong_is_told(words: str, code: int, said: str, series: Tree) -> None:
+    done = check(*words.split())
+    assert done.returncode == code, done.stdout + done.stderr
+    assert said in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

@@ -123,24 +123,16 @@ def test_runs_beside_the_boots_are_refused_with_the_command_that_moves_them(play
     assert "boot 2 in " in done.stderr
 
 
-def test_success_without_work_is_no_pass(play: Place) -> None:
-    play.tool("pi_stress", PI_STRESS % (0, 0))
+@pytest.mark.parametrize(
+    ("inversions", "reported", "said"), [(0, 0, "no work was done: inversions is 0"), (7, 1, "it reports the status 1")]
+)
+def test_an_exit_status_of_0_is_no_success(inversions: int, reported: int, said: str, play: Place) -> None:
+    play.tool("pi_stress", PI_STRESS % (inversions, reported))
     done = play.run("--only", "inversions")
     assert done.returncode == 1
-    assert play.document("inversions-1.json")["process"]["exit_status"] == 0
-    assert "no work was done: inversions is 0" in done.stdout
-    assert "verdict: FAIL" in done.stdout
-
-
-def test_a_failure_that_the_tool_reports_is_one(play: Place) -> None:
-    play.tool("pi_stress", PI_STRESS % (7, 1))
-    done = play.run("--only", "inversions")
-    assert done.returncode == 1
-    assert (
-        play.document("inversions-1.json")["process"] | {"exit_status": 0, "reported": 1}
-        == (play.document("inversions-1.json")["process"])
-    )
-    assert "it reports the status 1" in done.stdout
+    process = play.document("inversions-1.json")["process"]
+    assert (process["exit_status"], process["reported"]) == (0, reported)
+    assert said in done.stdout and "verdict: FAIL" in done.stdout
 
 
 @pytest.mark.parametrize(

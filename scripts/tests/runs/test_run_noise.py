@@ -25,36 +25,23 @@ def task(pid: int, started: int, switches: tuple[int, int]) -> dict[str, str]:
     return {f"{name}/stat": f"{pid} (a) b) {fields}\n", f"{name}/status": status}
 
 
+def counters(user: int, steal: int, running: int, core: int, throttled: int) -> dict[str, str]:
+    throttles = "sys/devices/system/cpu/cpu{}/thermal_throttle/{}_throttle_count"
+    return {
+        "proc/self/cgroup": "0::/mine\n",
+        "proc/stat": STAT.format(user=user, steal=steal, running=running),
+        throttles.format(0, "core"): f"{core}\n",
+        throttles.format(1, "package"): "1\n",
+        "sys/fs/cgroup/mine/cpu.stat": f"usage_usec 5\nnr_throttled {throttled}\n",
+    }
+
+
 def test_noise_is_what_others_did(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
-    common = {"proc/self/cgroup": "0::/mine\n"}
-    throttles = "sys/devices/system/cpu/cpu{}/thermal_throttle/{}_throttle_count"
-    write_files(
-        before,
-        common
-        | task(10, 5, (100, 10))
-        | task(11, 5, (7, 7))
-        | {
-            "proc/stat": STAT.format(user=1000, steal=50, running=4),
-            throttles.format(0, "core"): "3\n",
-            throttles.format(1, "package"): "1\n",
-            "sys/fs/cgroup/mine/cpu.stat": "usage_usec 5\nnr_throttled 2\n",
-        },
-    )
+    write_files(before, counters(1000, 50, 4, 3, 2) | task(10, 5, (100, 10)) | task(11, 5, (7, 7)))
     # 10 goes on, 11 ended and its number was reused, 12 is new.
-    write_files(
-        after,
-        common
-        | task(10, 5, (150, 15))
-        | task(11, 99, (3, 0))
-        | task(12, 99, (1, 1))
-        | {
-            "proc/stat": STAT.format(user=1300, steal=70, running=9),
-            throttles.format(0, "core"): "5\n",
-            throttles.format(1, "package"): "1\n",
-            "sys/fs/cgroup/mine/cpu.stat": "usage_usec 9\nnr_throttled 6\n",
-        },
-    )
+    others = task(10, 5, (150, 15)) | task(11, 99, (3, 0)) | task(12, 99, (1, 1))
+    write_files(after, counters(1300, 70, 9, 5, 6) | others)
     found = noise(snapshot(before / "proc", before / "sys"), snapshot(after / "proc", after / "sys"), 1.25)
     assert found.steal_s == pytest.approx(0.2)
     assert found.foreign_cpu_s == pytest.approx(1.75)
