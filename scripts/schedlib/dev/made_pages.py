@@ -11,7 +11,7 @@ import io
 import re
 import tomllib
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -96,7 +96,7 @@ def filled(page: str) -> str:
     return _PART.sub(part, page)
 
 
-def _table(heads: Sequence[str], rows: Iterator[Sequence[object]]) -> str:
+def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table in Markdown."""
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     return "\n".join([*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
@@ -121,34 +121,25 @@ _COUNTS: Mapping[str, Callable[[], int | str]] = {
 def _rules(_: Sequence[str]) -> str:
     """The rules of the scheduler with their reasons. Those that close a line are marked."""
     rules = our_rules()
-
-    def rows() -> Iterator[Sequence[object]]:
-        for rule in rules.rules:
-            closes = any(each.kind is ClauseKind.ALONE for each in rules.of(rule.id))
-            yield f"`{rule.id}`{', closed' if closes else ''}", rule.reason
-
-    return _table(("rule", "why"), rows())
+    closing = {clause.rule for clause in rules.clauses if clause.kind is ClauseKind.ALONE}
+    rows = ((f"`{rule.id}`{', closed' if rule.id in closing else ''}", rule.reason) for rule in rules.rules)
+    return _table(("rule", "why"), rows)
 
 
 def _packs(_: Sequence[str]) -> str:
-    def rows() -> Iterator[Sequence[object]]:
-        for pack in pack_names():
-            files = sorted((CONFIGS / "contracts" / pack).glob("*.toml"))
-            yield f"`{pack}`", ", ".join(f"`{path.stem}`" for path in files)
-
-    return _table(("pack", "structures"), rows())
+    files = {pack: sorted((CONFIGS / "contracts" / pack).glob("*.toml")) for pack in pack_names()}
+    rows = ((f"`{pack}`", ", ".join(f"`{path.stem}`" for path in its)) for pack, its in files.items())
+    return _table(("pack", "structures"), rows)
 
 
 def _metrics(_: Sequence[str]) -> str:
     """The metrics of the default gates."""
-
-    def rows() -> Iterator[Sequence[object]]:
-        for rule in load_gate("default").rules:
-            unit = "in a million" if rule.absolute else "%"
-            limits = (f"{rule.budget:g} {unit}", f"{rule.detect:g} {unit}")
-            yield f"`{rule.name}`", f"`{rule.tool}`", *limits, rule.because
-
-    return _table(("metric", "workload", "budget", "detect", "because"), rows())
+    rows = []
+    for rule in load_gate("default").rules:
+        unit = "in a million" if rule.absolute else "%"
+        limits = (f"{rule.budget:g} {unit}", f"{rule.detect:g} {unit}")
+        rows.append((f"`{rule.name}`", f"`{rule.tool}`", *limits, rule.because))
+    return _table(("metric", "workload", "budget", "detect", "because"), rows)
 
 
 def _traffic_budgets(_: Sequence[str]) -> str:
@@ -206,35 +197,29 @@ def _campaign(_: Sequence[str]) -> str:
 
 def _suites(_: Sequence[str]) -> str:
     """The suites of `schedline run`, and whether they measure what the default gates judge."""
-    tools = {rule.tool for rule in load_gate("default").rules}
-
-    def rows() -> Iterator[Sequence[object]]:
-        for name in suite_names():
-            suite = load_suite(name)
-            programs = [row.program for row in suite.rows]
-            # Of several rows that run one program, the one that is named after it is compared.
-            compared = {each for each in programs if programs.count(each) == 1}
-            compared |= {row.name.replace("-", "_") for row in suite.rows}
-            yield f"`{name}`", suite.about, "yes" if tools <= compared else "no"
-
-    return _table(("suite", "what it is", "default gates"), rows())
+    tools, rows = {rule.tool for rule in load_gate("default").rules}, []
+    for suite in map(load_suite, suite_names()):
+        programs = [row.program for row in suite.rows]
+        # Of several rows that run one program, the one that is named after it is compared.
+        compared = {each for each in programs if programs.count(each) == 1}
+        compared |= {row.name.replace("-", "_") for row in suite.rows}
+        rows.append((f"`{suite.name}`", suite.about, "yes" if tools <= compared else "no"))
+    return _table(("suite", "what it is", "default gates"), rows)
 
 
 def _exit_codes(_: Sequence[str]) -> str:
     rows = [(each.exit_code, each.name, MEANINGS[each]) for each in Verdict]
     bisect = (BISECT_SKIP, "", "with `--bisect`: everything but PASS and FAIL, for `git bisect run`")
-    return _table(("code", "verdict", "meaning"), iter([*rows, bisect]))
+    return _table(("code", "verdict", "meaning"), [*rows, bisect])
 
 
 def _verbs(_: Sequence[str]) -> str:
     """The verbs, with those below them."""
-
-    def rows() -> Iterator[Sequence[object]]:
-        for name, verb, about in command.verbs_of(command.parser()):
-            below = ", ".join(f"`{inner}`" for inner, _, _ in command.verbs_of(verb))
-            yield f"`{name}`{': ' if below else ''}{below}", about
-
-    return _table(("verb", "what it does"), rows())
+    rows = []
+    for name, verb, about in command.verbs_of(command.parser()):
+        below = ", ".join(f"`{inner}`" for inner, _, _ in command.verbs_of(verb))
+        rows.append((f"`{name}`{': ' if below else ''}{below}", about))
+    return _table(("verb", "what it does"), rows)
 
 
 def _workloads(_: Sequence[str]) -> str:
