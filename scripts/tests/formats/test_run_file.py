@@ -51,23 +51,18 @@ def value(text: str) -> str:
     return TEXT.replace("777777", text)
 
 
+GONE = object()
+
+
 def at(*path: str | int, to: Any) -> str:
-    """A run file with another value at one path."""
+    """A run file with another value at one path, or without the entry."""
     found = json.loads(TEXT)
     part = found
     for step in path[:-1]:
         part = part[step]
     part[path[-1]] = to
-    return json.dumps(found)
-
-
-def without(*path: str | int) -> str:
-    """A run file without the entry at one path."""
-    found = json.loads(TEXT)
-    part = found
-    for step in path[:-1]:
-        part = part[step]
-    del part[path[-1]]
+    if to is GONE:
+        del part[path[-1]]
     return json.dumps(found)
 
 
@@ -88,7 +83,7 @@ DAMAGED: dict[str, tuple[str | bytes, str]] = {
     "deep value": (value("[" * 100_000), "metrics[0].value: Expected float, got array"),
     "newer schema": (at("schema", to="run-2"), "its schema is 'run-2'; another version of schedline reads it"),
     "other schema": (at("schema", to="check-1"), "its schema is 'check-1'"),
-    "no tool": (without("tool"), "missing required field tool"),
+    "no tool": (at("tool", to=GONE), "missing required field tool"),
     "unknown field": (at("more", to=1), "unknown field more"),
     "NaN": (value("NaN"), "no whole JSON document"),
     "Infinity": (value("Infinity"), "no whole JSON document"),
@@ -96,7 +91,7 @@ DAMAGED: dict[str, tuple[str | bytes, str]] = {
     "true": (value("true"), "metrics[0].value: Expected float, got bool"),
     "negative": (value("-5.0"), "is below 0"),
     "n is 10^400": (at("metrics", 0, "n", to=10**400), "metrics[0].n: Expected int <= 9223372036854775807"),
-    "no unit": (without("metrics", 0, "unit"), "metrics[0]: Object missing required field unit"),
+    "no unit": (at("metrics", 0, "unit", to=GONE), "metrics[0]: Object missing required field unit"),
     "direction": (at("metrics", 0, "direction", to="down"), "metrics[0].direction: Invalid enum value 'down'"),
     "name with a line end": (at("metrics", 0, "name", to="timer.p99\n"), r"'timer.p99\n' is not a name for a metric"),
     "name of a path": (at("metrics", 0, "name", to="../timer"), "'../timer' is not a name for a metric"),
@@ -108,7 +103,7 @@ DAMAGED: dict[str, tuple[str | bytes, str]] = {
     "no time zone": (at("started", to="2026-11-01T00:00:00"), "started: Expected datetime with a timezone"),
     "no fingerprint": (at("fingerprint", to={}), "its fingerprint lacks boot_id"),
     "boot_id alone": (at("fingerprint", to={"boot_id": "b"}), "its fingerprint lacks build_id"),
-    "no machine": (without("fingerprint", "machine"), "its fingerprint lacks machine"),
+    "no machine": (at("fingerprint", "machine", to=GONE), "its fingerprint lacks machine"),
     "empty boot_id": (at("fingerprint", "boot_id", to=""), "no boot_id, and the unit of a comparison is a boot"),
     "forged line": (at("fingerprint", "kernel", to="7.3\nverdict: PASS"), "kernel holds a control character"),
     "escape": (at("fingerprint", "machine", to="\x1b[2J"), "machine holds a control character"),

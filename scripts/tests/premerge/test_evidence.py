@@ -96,18 +96,23 @@ def test_a_good_series(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert str(out) not in text
 
 
-def test_broken_rules_fail(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record.write_layouts(out, {"x86_64": (toys.toy(), toys.toy("OLD_RD"))}, Verdict.PASS)
-    text = made(out, capsys, 1)
-    assert "layout, the rules of each change on the head (P, F, - n/a): FAIL" in text
-    assert "broken by the series: rd-lines.R1 (x86_64): " in text
-
-
-def test_a_member_that_no_rule_names_is_judged_as_the_premerge_judged_it(
-    out: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("base", "head", "code", "said"),
+    [
+        ("", "OLD_RD", 1, "layout, the rules of each change on the head (P, F, - n/a): FAIL"),
+        ("", "OLD_RD", 1, "broken by the series: rd-lines.R1 (x86_64): "),
+        # A member that no rule names is judged as the premerge judged it.
+        ("", "RD_STRANGER", 1, "broken by the series: rd-lines.R2 (x86_64): "),
+        # A change that the base lacks is not expected.
+        ("OLD_RD", "OLD_RD", 0, "-------"),
+    ],
+)
+def test_rules_are_judged_on_base_and_head(
+    base: str, head: str, code: int, said: str, out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record.write_layouts(out, {"x86_64": (toys.toy(), toys.toy("RD_STRANGER"))}, Verdict.PASS)
-    assert "broken by the series: rd-lines.R2 (x86_64): " in made(out, capsys, 1)
+    pair = tuple(toys.toy(*name.split()) for name in (base, head))
+    record.write_layouts(out, {"x86_64": (pair[0], pair[1])}, Verdict.PASS)
+    assert said in made(out, capsys, code)
 
 
 def test_what_only_the_sources_show_makes_it_worse_never_better(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,11 +121,6 @@ def test_what_only_the_sources_show_makes_it_worse_never_better(out: Path, capsy
     assert "as the sender saw it: sched.h:3: not compiled" in made(out, capsys, 3)
     record.write_layouts(out, {"x86_64": broken}, Verdict.PASS)
     made(out, capsys, 1)
-
-
-def test_a_change_that_the_base_lacks_is_not_expected(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record.write_layouts(out, {"x86_64": (toys.toy("OLD_RD"), toys.toy("OLD_RD"))}, Verdict.PASS)
-    assert "-------" in made(out, capsys, 0)
 
 
 def test_what_fails_since_the_series(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
