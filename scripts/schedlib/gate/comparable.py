@@ -96,12 +96,14 @@ def order_problem(base: Side, candidate: Side) -> str:
 
 def in_pairs(campaign: Path | None, base: Side, candidate: Side) -> bool:
     """Whether the boots are pairs of a plan, and none has lost its place."""
+    if not campaign:
+        return False
     from schedlib.gate.boot_service import read_plan
 
     boots = min(len(base.boots), len(candidate.boots))
     order = _order(base.first(boots), candidate.first(boots))
     alternate = all(one != other for one, other in zip(order[::2], order[1::2], strict=True))
-    return campaign is not None and alternate and read_plan(campaign).pairs
+    return alternate and read_plan(campaign).pairs
 
 
 def order_weakness(base: Side, candidate: Side) -> str:

@@ -34,7 +34,6 @@ from schedlib.formats.gate_document import (
 from schedlib.formats.run_file import BY_FILE_TIME, NOT_RECORDED, refuse_copies
 from schedlib.gate import comparable, gate_report, judging
 from schedlib.gate.boots import Side, read_side
-from schedlib.gate.fleet_gate import FleetGateDocument, compare_fleet, fleet_text
 from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, GateOptions
 from schedlib.gate.judging import values_of
 from schedlib.gate.rules import Gate, GateRule, load_gate
@@ -43,6 +42,7 @@ from schedlib.progress import printable
 from schedlib.verdict import Verdict, worst
 
 if TYPE_CHECKING:
+    from schedlib.gate.fleet_gate import FleetGateDocument
     from schedlib.gate.result_files import Imported
 
 _NAMES: tuple[GateKernel, ...] = ("base", "candidate", "placebo")
@@ -55,6 +55,9 @@ def gate(options: GateOptions) -> Verdict:
     """`schedline gate`: compare, write the files that are asked for, and print the text."""
     found: GateDocument | FleetGateDocument
     if options.fleet:
+        # A gate on one machine does without these modules.
+        from schedlib.gate.fleet_gate import compare_fleet, fleet_text
+
         found = compare_fleet(options)
         said, slower = fleet_text(found), ""
     else:
