@@ -149,7 +149,7 @@ class GateOptions:
     html: Path | None = option("--html FILE", "write the page here", new_file)
     fleet: Path = option(
         "--fleet DIR",
-        "compare on many machines: DIR has a directory for each, with base/ and candidate/ in it (schema fleet-gate-1)",
+        "compare on many machines: DIR has a directory for each, with base/ and candidate/ in it (schema fleet-gate-2)",
         existing_directory,
     )
 
