@@ -239,7 +239,8 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
         if moved > worse:
             worse, between, good, lengths = moved, points[at + 2 : -1], points[at + 1], (_FEW, _FEW)
     linked = all(_id(gate.candidate) == _id(after.base) for (gate, _), (after, _) in pairwise(between))
-    chained, shown, own = None, False, np.array([sign * (metric.change or 0.0) for _, metric in points])
+    chained: float | None = None
+    shown, own = False, np.array([sign * (metric.change or 0.0) for _, metric in points])
     doubt = "the gates do not follow each other: the machine may have become slower, not the kernel"
     if same_base:
         shown = worse > _CHOSEN * noise_of(np.diff(own)) * sqrt(sum(1 / each for each in lengths) / 2)
