@@ -82,11 +82,7 @@ def _object(
     by_path: dict[str, list[TrafficRow]] = {}
     for row in rows:
         by_path.setdefault(row.path, []).append(row)
-    # What lies beside a variable has a name, and is told with the line.
-    beside = (row for row in result.middle.rows if row.neighbour and row.path and row.owner == watched.owner)
-    there = {row.line for row in rows}
-    on_lines = [*rows, *(row for row in beside if row.line in there)]
-    lines = totals(on_lines, lambda row: row.line)
+    lines = totals(rows, lambda row: row.line)
     whole, skew = sum(counts.misses for counts in lines.values()), watched.skews[0]
     about = f"{watched.owner}: {watched.size} bytes, {counted(watched.number, 'instance')}"
     if len(watched.skews) > 1 or skew:
@@ -97,7 +93,7 @@ def _object(
         counts, start = lines[number], number * result.line - skew
         cells = tuple(_cells(start, result.line, watched.fields, by_path, hottest))
         is_hot = counts.misses >= _LINE_SHARE * whole
-        hot = tuple(hot_fields([row for row in on_lines if row.line == number], counts)) if is_hot else ()
+        hot = tuple(hot_fields([row for row in rows if row.line == number], counts)) if is_hot else ()
         said = f"{counts.false_shared} of {counts.misses} misses false"
         shown.append(DrawnLine(number, f"{start:#x}", cells, said, hot))
     return DrawnObject(about, result.line, tuple(shown))

@@ -17,7 +17,7 @@ from schedlib.c2c.traffic_report import line_name, most_missed, named, totals
 from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import C2C_FILE, Counts, TrafficResult, TrafficRow
+from schedlib.formats.c2c_document import C2C_FILE, Counts, TrafficResult
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
 from schedlib.options import ChangeOptions
@@ -43,7 +43,6 @@ class Shown(Strict, frozen=True):
     objects: tuple[Word, ...]
     workload: Word
     without: tuple[Word, ...] = ()
-    config: tuple[Word, ...] = ()
     only: str = ""
     fix: str = ""
 
@@ -62,7 +61,6 @@ def show(options: ShowOptions) -> Verdict:
     asked = C2cOptions(
         workload=wanted.workload,
         objects=wanted.objects,
-        config=wanted.config,
         # All of the memory takes a minute for a guest.
         quanta=QUANTA[1:2] if ALL in wanted.objects else QUANTA,
     )
@@ -123,9 +121,8 @@ def side_by_side(found: dict[str, TrafficResult]) -> Iterator[str]:
 
 
 def _map(result: TrafficResult) -> Iterator[str]:
-    # What lies beside an object behind a pointer has no name.
-    rows = [row for row in result.middle.rows if row.path or not row.neighbour]
-    lines, fields = totals(rows, line_name), totals(rows, lambda row: (line_name(row), _field(row)))
+    rows = [row for row in result.middle.rows if not row.neighbour]
+    lines, fields = totals(rows, line_name), totals(rows, lambda row: (line_name(row), named("", row.path)[1:]))
     least = _LEAST * sum(counts.misses for counts in lines.values())
     for line in sorted(lines):
         if lines[line].misses > least:
@@ -135,10 +132,6 @@ def _map(result: TrafficResult) -> Iterator[str]:
             some = {path: counts for (on, path), counts in fields.items() if on == line and path != prefix}
             here = {path: counts for path, counts in some.items() if counts.misses > least}
             yield from (f"  {path}: {_counts(here[path])}" for path in most_missed(here))
-
-
-def _field(row: TrafficRow) -> str:
-    return f"beside it, {row.path}" if row.neighbour else named("", row.path)[1:]
 
 
 def _counts(counts: Counts) -> str:

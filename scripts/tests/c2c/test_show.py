@@ -18,7 +18,7 @@ from schedlib.c2c.c2c_page import both
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import TrafficResult, read_result
 from schedlib.main import main
-from schedlib.names import fragment_names, shown_names
+from schedlib.names import shown_names
 from schedlib.paths import CONFIGS
 from schedlib.tree.changes import change_table
 from schedlib.tree.compose import Composition
@@ -68,10 +68,12 @@ def test_a_change_is_counted_without_it_and_with_it(tmp_path: Path, monkeypatch:
 
 
 def test_an_incident_is_counted_before_its_fix_and_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lies beside a variable has a name, and is drawn and told with it."""
-    nohz = structs.replace(row("next_blocked", 32, 0, 29), owner="nohz")
-    beside = structs.replace(row("sched_clock_irqtime", 48, 850, 50, neighbour=True), owner="nohz")
-    pair = [result((nohz, beside)), result((nohz,))]
+    """All memory is watched, one object is drawn and told, and the documents have the others, too."""
+    other = row("overloaded", 40, 0, 900)
+    waiters, priv = (
+        structs.replace(row(*each), owner="futex_hash_bucket") for each in (("waiters", 0, 0, 9), ("priv", 24, 0, 500))
+    )
+    pair = [result((waiters, priv, other)), result((waiters, other))]
     asked: list[tuple[C2cOptions, str]] = []
 
     def remembered(cache: Path, tree: object, options: C2cOptions, logs: Path, at: str) -> TrafficResult:
@@ -82,26 +84,20 @@ def test_an_incident_is_counted_before_its_fix_and_after_it(tmp_path: Path, monk
     monkeypatch.setattr(show_job, "open_tree", lambda cache, options: None)
     monkeypatch.setattr(show_job, "_undone", lambda tree, name: f"before {name}")
     monkeypatch.setattr(doctor, "require", lambda names: None)
-    assert main(["show", "sched_clock_irqtime", "--out", str(tmp_path)]) == 0
-    assert [at for _, at in asked] == ["before sched_clock_irqtime", None] and asked[0][0] == asked[1][0]
+    assert main(["show", "futex", "--out", str(tmp_path)]) == 0
+    assert [at for _, at in asked] == ["before futex", None] and asked[0][0] == asked[1][0]
+    assert asked[0][0].quanta == (100,)
     assert [read_result(tmp_path / side) for side in ("before", "after")] == pair
     said = (tmp_path / "show.txt").read_text().splitlines()
-    assert said[0] == "sched_clock_irqtime: the flag that every interrupt reads is a static key, and in no memory"
+    assert said[0].startswith("futex: the pointer to the hash")
     before, after = (re.split(r"   +", line.strip()) for line in said[5:7])
     assert before == ["before the fix", "after the fix"]
     assert after == [
-        "nohz line 0: 929 misses, 929 HITM, 850 false",
-        "nohz line 0: 29 misses, 29 HITM",
+        "futex_hash_bucket line 0: 509 misses, 509 HITM",
+        "futex_hash_bucket line 0: 9 misses, 9 HITM",
     ]
-    assert any("  beside it, sched_clock_irqtime: 900 misses" in line for line in said)
-
-
-def test_of_all_memory_one_object_is_drawn() -> None:
-    """The document has the others, too."""
-    bucket = structs.replace(row("waiters", 0, 0, 5), owner="futex_hash_bucket")
-    whole = result((bucket, row("overloaded", 40, 0, 1)))
-    [quantum] = show_job._only(whole, "futex_hash_bucket").quanta
-    assert [each.owner for each in quantum.rows] == ["futex_hash_bucket"] and show_job._only(whole, "") is whole
+    assert "  priv: 500 misses, 500 HITM" in said[7]
+    assert not any("overloaded" in line for line in said)
 
 
 def test_what_can_be_shown_exists(capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,7 +105,7 @@ def test_what_can_be_shown_exists(capsys: pytest.CaptureFixture[str]) -> None:
     assert tuple(wanted) == shown_names()
     for name, show in wanted.items():
         assert show.workload in WORKLOADS and set(show.objects) <= {*KINDS, ALL}
-        assert set(show.without) <= set(change_table()) and set(show.config) <= set(fragment_names())
+        assert set(show.without) <= set(change_table())
         assert bool(show.only) == (ALL in show.objects)
         assert bool(show.fix) == (CONFIGS / f"shown/{name}.diff").is_file() == (name not in change_table())
     with pytest.raises(SystemExit):
