@@ -20,7 +20,7 @@ from typing import Any
 from schedlib.cache import cache_dir, lock
 from schedlib.errors import SchedlineError
 from schedlib.paths import BUNDLE, BUNDLED_LIBRARIES, INSTALLED, PROJECT
-from schedlib.progress import say
+from schedlib.progress import only_on_a_terminal, step
 
 CORE = "core"
 """The dependencies that are no extra: what every verb needs."""
@@ -66,9 +66,11 @@ def pinned(extra: str, *, download: bool = True) -> Path:
                 "machine that is measured",
                 "schedline doctor --install run",
             )
-        with lock(directory.parent / f"{directory.name}.lock"):
+        # b4 takes each line on stderr for a failed check.
+        with only_on_a_terminal(), lock(directory.parent / f"{directory.name}.lock"):
             if not (directory / "complete").is_file():
-                _create(directory, extra)
+                with step(f"installing the Python libraries of {extra} into the cache"):
+                    _create(directory, extra)
     return directory / "bin/python"
 
 
@@ -154,7 +156,6 @@ def _bundled(extra: str) -> Path:
 
 
 def _create(directory: Path, extra: str) -> None:
-    say(f"installing the Python libraries of {extra} into the cache ...")
     shutil.rmtree(directory, ignore_errors=True)
     made = _run([sys.executable, "-m", "venv", str(directory)])
     if "No space left" in made.stdout + made.stderr:

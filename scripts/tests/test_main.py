@@ -122,6 +122,21 @@ def test_nothing_is_downloaded_where_it_must_not_be(cache: Path) -> None:
     assert not (cache / "python").exists()
 
 
+def test_a_hook_says_nothing_of_libraries_that_are_installed(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """b4 took the line for a failed check."""
+
+    def run(argv: list[str]) -> subprocess.CompletedProcess[str]:
+        if "venv" in argv:
+            Path(argv[-1]).mkdir(parents=True)
+        return subprocess.CompletedProcess(argv, 0, "", "")
+
+    monkeypatch.setattr(environment, "_run", run)
+    assert environment.pinned("core").is_relative_to(cache / "python")
+    assert capsys.readouterr().err == ""
+
+
 def test_libraries_are_those_of_the_interpreter_not_of_the_environment_that_runs_it(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
