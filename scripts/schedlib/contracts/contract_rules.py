@@ -142,6 +142,7 @@ class Rules:
         members: all that are named: structure, names (a tree has one of them), and the changes whose rules need them.
         files: what has to be compiled to see each structure, by its tag.
         groups: the groups of members with their access classes, each with the tag of its structure.
+        asked: further conditions that a compiler is asked for each structure.
     """
 
     rules: tuple[Rule, ...]
@@ -150,6 +151,7 @@ class Rules:
     members: tuple[tuple[str, tuple[str, ...], frozenset[str]], ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     groups: tuple[tuple[str, MemberGroup], ...] = ()
+    asked: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def of(self, owner: str) -> tuple[Clause, ...]:
         """The clauses of a rule, or the signs of a change."""

@@ -71,7 +71,7 @@ def declared_members(text: str) -> dict[str, dict[str, Declared]]:
 
 _NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.S)
 _DIRECTIVE = re.compile(r"\s*#\s*(ifdef|ifndef|if|elif|else|endif)\b\s*(.*?)\s*$")
-_OPEN = re.compile(r"(?:typedef\s+)?(?:struct|union)\s+(\w+)\b[^;{}()=]*\{")
+_OPEN = re.compile(r"(typedef\b)?\s*(?:(?:static|extern|const)\s+)*(struct|union)\b([^;{}()=*]*)(\{|\s*$)")
 
 
 def without_comments(text: str) -> str:
@@ -92,6 +92,7 @@ class StructText:
     """A structure or union that is declared at the left margin.
 
     Attributes:
+        tag: "rq" of struct rq; "union futex_key"; of one without a tag "typedef mm_context_t" or "variable nohz".
         guards: the conditions around it.
         lines: behind its opening brace; the last one closes it, if it has more than one line.
     """
@@ -101,22 +102,56 @@ class StructText:
     lines: tuple[Line, ...]
 
 
+def in_words(tag: str) -> str:
+    """A structure for people, by its tag in StructText."""
+    return tag if " " in tag else f"struct {tag}"
+
+
+def type_in_c(tag: str) -> str:
+    """The same as a type of C."""
+    sort, _, name = tag.rpartition(" ")
+    return {"union": tag, "typedef": name, "variable": f"typeof({name})"}.get(sort, f"struct {name}")
+
+
 def bodies(text: str) -> Iterator[StructText]:
     """The structures of a file."""
-    tag, depth = "", 0
+    opened, depth = None, 0
     guards: tuple[str, ...] = ()
     lines: list[Line] = []
     for line in _lines(text):
-        if tag:
+        if depth:
             lines.append(line)
-        elif opened := _OPEN.match(line.text):
-            tag, guards, lines = opened[1], line.guards, []
-        if tag:
-            depth += line.text.count("{") - line.text.count("}")
-            if depth <= 0:
-                inside = line.text.partition("{")[2].rpartition("}")[0]
-                yield StructText(tag, guards, tuple(lines) or (line._replace(text=inside),))
-                tag, depth = "", 0
+        elif opened and not opened[4] and line.text.startswith("{"):
+            lines = []
+        elif line.text.strip() and (found := _OPEN.match(_ATTRIBUTE.sub("", line.text))):
+            opened, guards, lines = found, line.guards, []
+        elif line.text.strip():
+            opened = None
+        if opened and (depth or opened[4] or line.text.startswith("{")):
+            depth, end = _closed(line.text, depth)
+            if not depth:
+                inside = line._replace(text=line.text[:end].partition("{")[2])
+                if tag := _tag(opened, line.text[end + 1 :]):
+                    yield StructText(tag, guards, tuple(lines) or (inside,))
+                opened = None
+
+
+def _closed(text: str, depth: int) -> tuple[int, int]:
+    """How deep the end of a line is, and where it closes all that is open."""
+    for match in re.finditer("[{}]", text):
+        depth += 1 if match[0] == "{" else -1
+        if depth <= 0:
+            return 0, match.start()
+    return depth, len(text)
+
+
+def _tag(opened: re.Match[str], behind: str) -> str:
+    """See StructText; empty if it has no name."""
+    words = [word for word in re.findall(r"\w+", opened[3]) if word not in ("__packed", "__randomize_layout")]
+    if words:
+        return words[0] if opened[2] == "struct" else f"union {words[0]}"
+    names = re.findall(r"\w+", _ATTRIBUTE.sub("", behind))
+    return f"{'typedef' if opened[1] else 'variable'} {names[0]}" if names else ""
 
 
 def _lines(text: str) -> Iterator[Line]:

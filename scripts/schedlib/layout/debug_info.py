@@ -156,6 +156,17 @@ _SORTS = {
 }
 
 
+_STRUCTURES = ("DW_TAG_structure_type", "DW_TAG_union_type")
+
+FACTS = "schedline_facts"
+"""The structure of our units that points to others, and tells the line size and which conditions hold."""
+
+
+def pointer_to(tag: str) -> str:
+    """Its member that points to a structure; for tags see StructText in contracts/struct_source.py."""
+    return f"to_{tag.replace(' ', '_')}"
+
+
 def _value(die: DIE, name: str, default: int = 0) -> int:
     """A number among the attributes of an entry. An expression instead of it, or an unknown bound, is the default."""
     found = die.attributes.get(f"DW_AT_{name}")
@@ -186,7 +197,7 @@ class Dwarf:
 
     def find(self, tags: Collection[str]) -> dict[str, DIE]:
         """See DebugInfo."""
-        found: dict[str, DIE] = {}
+        found = {tag: die for tag in tags if " " in tag and (die := self._without_tag(tag))}
         left = {tag: frozenset(self._places(tag)) for tag in tags}
         for unit in self._info.iter_CUs():
             left = {tag: places for tag, places in left.items() if tag not in found}
@@ -195,6 +206,17 @@ class Dwarf:
             for die in self._structures(unit, left):
                 found.setdefault(_name(die), die)
         return {tag: found[tag] for tag in tags if tag in found}
+
+    def _without_tag(self, tag: str) -> DIE | None:
+        """A union, or the structure of a typedef or a variable: what our unit points to."""
+        for unit in self._info.iter_CUs():
+            facts = (each for each in unit.get_top_DIE().iter_children() if _name(each) == FACTS)
+            for die in (each for fact in facts for each in fact.iter_children() if _name(each) == pointer_to(tag)):
+                while die.tag not in _STRUCTURES and "DW_AT_type" in die.attributes:
+                    die = die.get_DIE_from_attribute("DW_AT_type")
+                if die.tag in _STRUCTURES and "DW_AT_declaration" not in die.attributes:
+                    return die
+        return None
 
     def _places(self, text: str) -> Iterator[int]:
         """Where a text is in the strings: a linker lets it be the end of another one."""

@@ -227,7 +227,8 @@ class Versions:
             DoesNotBuild: the compiler's first error.
         """
         before = self._seen(unit, record, 0, None)
-        is_new = any(both[0] is None for both in self.sources.values())
+        # What a new file declares, or a new structure of this one, nothing has read before.
+        is_new = any(both[0] is None for both in self.sources.values()) or not self.texts.keys().isdisjoint(unit.files)
         changed = before.read & self.texts.keys()
         if is_new or any(reaches(*self.texts[name], name in before.declaring) for name in changed):
             return before, self._seen(unit, record, 1, before)

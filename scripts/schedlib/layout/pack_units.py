@@ -19,25 +19,28 @@ import msgspec
 from schedlib.cache import read_json, write_atomic, write_json
 from schedlib.contracts.conditions import in_c
 from schedlib.contracts.contract_rules import Rules
+from schedlib.contracts.struct_source import type_in_c
 from schedlib.errors import DoesNotBuild
 from schedlib.git import git
+from schedlib.kernel.build import first_error
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.compile import Column, all_read, compiler_of, key_of
+from schedlib.layout.debug_info import FACTS, pointer_to
 from schedlib.layout.members import Structure, read_members
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.unit_build import UnitBuild, differing, is_reached, only_code, unit_build
 from schedlib.tree.kernel_tree import Tree
 
-FACTS = "schedline_facts"
-"""The structure of a unit that tells the line size, and which conditions hold."""
+GUARD = "#"
+"""Begins a condition that is an #if of a structure's source: GUARD, tag, GUARD, expression."""
 
 _PUBLIC = "include/"
 
 _BEFORE = ("cache", "cpumask", "spinlock", "rcupdate", "irq")
 """Headers that others expect to be there already."""
 
-_BEFORE_PRIVATE = ("irq_work", "mmu_context", "sched/cputime", "blk-mq")
-"""The same for private headers, where the tree has them: those of 6.12 and 6.1 rely on what their .c files include."""
+_BEFORE_ONE = ("irq_work", "mmu_context", "sched/cputime", "blk-mq")
+"""The same for a header alone, where the tree has them: many rely on what their .c files include."""
 
 
 @dataclass(frozen=True)
@@ -66,22 +69,34 @@ class Unit:
         """The unit, for a kernel source in `src`."""
         first = self.files[0]
         rows = [f"#include <linux/{name}.h>" for name in _BEFORE]
-        if first.endswith(".h") and not first.startswith(_PUBLIC):
-            names = (f"<linux/{name}.h>" for name in _BEFORE_PRIVATE)
+        if first.endswith(".h") and len(self.files) == 1:
+            names = (f"<linux/{name}.h>" for name in _BEFORE_ONE)
             rows += [f"#if __has_include({name})\n#include {name}\n#endif" for name in names]
         includes = [f"#include {_included(file, src)}" for file in self.files]
         # A .c file has to come first: it may define what changes the meaning of a header.
         rows = [*includes, *rows] if first.endswith(".c") else [*rows, *includes]
         asked = [f"// {tag}.{path}" for tag, path in self.paths]
-        return "\n".join([*rows, facts(self.tags, self.conditions), *asked, ""])
+        # To point to a structure without a tag that is not there is an error.
+        here = [tag for tag in self.tags if " " not in tag or tag.rpartition(" ")[2] in _text(src / first)]
+        return "\n".join([*rows, facts(here, self.conditions), *asked, f"// {' '.join(self.tags)}", ""])
 
 
 def facts(tags: Sequence[str], conditions: Sequence[str]) -> str:
     """The end of a unit: what tells the line size and which conditions hold, and points to structures."""
     rows = [f"struct {FACTS} {{", "\tchar line[SMP_CACHE_BYTES];"]
-    rows += [f"\tchar holds_{at}[1 + !!({in_c(condition)})];" for at, condition in enumerate(conditions)]
-    rows += [f"\tstruct {tag} *to_{tag};" for tag in tags]
+    for at, condition in enumerate(conditions):
+        if condition.startswith(GUARD):
+            rows.append(
+                f"#if {condition.split(GUARD, 2)[2]}\n\tchar holds_{at}[2];\n#else\n\tchar holds_{at}[1];\n#endif"
+            )
+        else:
+            rows.append(f"\tchar holds_{at}[1 + !!({in_c(condition)})];")
+    rows += [f"\t{type_in_c(tag)} *{pointer_to(tag)};" for tag in tags]
     return "\n".join([*rows, f"}} {FACTS};"])
+
+
+def _text(file: Path) -> str:
+    return file.read_text(errors="replace") if file.is_file() else ""
 
 
 def _included(file: str, src: Path) -> str:
@@ -119,7 +134,9 @@ def units_of(
 def units_for(rules: Rules, files: Mapping[str, str]) -> tuple[Unit, ...]:
     """The units that show what rules ask of the structures in some files."""
     conditions = {
-        tag: {each for clause in rules.clauses if clause.type == tag for each in clause.needs} for tag in files
+        tag: {each for clause in rules.clauses if clause.type == tag for each in clause.needs}
+        | rules.asked.get(tag, set())
+        for tag in files
     }
     return units_of(files, conditions, ((tag, name) for tag, names, _ in rules.members for name in names))
 
@@ -216,12 +233,14 @@ class _Cell:
             raise Dropped(known["observed"], known["next_step"])
         found = {unit: seen for unit in units if (seen := self.kept(unit)) and not (seen.failed and left_out is None)}
         old: dict[Unit, CompiledStructs] = {}
-        if before and only_code(differing(self.tree, before, self.commit)):
+        if before and only_code(changed := differing(self.tree, before, self.commit)):
             other = replace(self, commit=before)
             for unit in (each for each in units if each not in found):
                 was = other.kept(unit)
                 if was and not was.failed and was.read.issuperset(unit.files):
-                    differs = is_reached(self.tree, before, self.commit, was.read, was.declaring)
+                    is_new = not was.structures.keys() >= set(unit.tags)
+                    is_new = is_new and not changed.keys().isdisjoint(unit.files)
+                    differs = is_new or is_reached(self.tree, before, self.commit, was.read, was.declaring)
                     (old if differs else found)[unit] = was
         if missing := [unit for unit in units if unit not in found]:
             made = self._made(missing, old) if left_out is None else self._as_far_as_possible(missing, old)
@@ -249,7 +268,7 @@ class _Cell:
                 return {unit: seen for each in units for unit, seen in self._as_far_as_possible([each], {}).items()}
             if "No space left" in error.observed:
                 raise
-            return {units[0]: CompiledStructs({}, failed=error.observed.splitlines()[:2][-1].strip())}
+            return {units[0]: CompiledStructs({}, failed=first_error(error.observed).splitlines()[0].strip())}
 
     def _made(self, units: Sequence[Unit], old: Mapping[Unit, CompiledStructs]) -> dict[Unit, CompiledStructs]:
         """What units show, freshly compiled: from their types if that is possible, else as make compiles them.
@@ -282,7 +301,8 @@ class _Cell:
 
 def from_types(build: UnitBuild, unit: Unit, old: CompiledStructs | None) -> CompiledStructs | None:
     """What a unit shows if only the types are compiled on which its structures depend; None if that fails."""
-    types = build.types_of(build.written(unit.stem, unit.text(build.src)), (*unit.tags, FACTS))
+    names = [tag.rpartition(" ")[2] for tag in unit.tags]
+    types = build.types_of(build.written(unit.stem, unit.text(build.src)), (*names, FACTS), names)
     if types is None:
         return None
     digest = sha256(f"{types.text}{build.options}".encode()).hexdigest()

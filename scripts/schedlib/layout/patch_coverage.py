@@ -2,7 +2,7 @@
 """Which changed lines of structures a compiler saw: what was not compiled was not judged.
 
 A line in a structure is found by the structure's braces at the left margin, as in the kernel's style. Whether it was
-compiled is asked of the debug information: the member is there, or another one under the same #if.
+compiled is asked of the compiler: the structure is there, and each #if around the line is true.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from schedlib.contracts.struct_source import bodies, declarators
+from schedlib.contracts.struct_source import bodies, in_words
 from schedlib.git import try_git
+from schedlib.layout.pack_units import GUARD
 from schedlib.layout.patch_findings import Finding
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.unit_build import differing
@@ -27,79 +28,50 @@ _OPTION = re.compile(r"(!\s*(?:defined\s*\(?\s*|IS_ENABLED\s*\(\s*)?)?\b(CONFIG_
 
 @dataclass(frozen=True)
 class StructLine:
-    """A line inside of a structure.
+    """Where a line is.
 
     Attributes:
         tag: of the structure at the left margin.
-        nested: whether it is inside of further braces.
-        guards: the conditions under which it is compiled, from those inside of the structure.
-        names: the members that it declares, as far as that can be told.
+        guards: the conditions under which it is compiled.
     """
 
     tag: str
-    nested: bool
     guards: tuple[str, ...]
-    names: frozenset[str]
 
 
 @dataclass(frozen=True)
 class ChangedLine:
-    """A line of a structure that a patch adds or removes.
+    """A line of a structure that a patch adds or removes, or puts under other conditions.
 
     Attributes:
-        block: the members under the same conditions.
         removed: then `number` counts in the file before the patch.
     """
 
     file: str
     number: int
     place: StructLine
-    block: frozenset[str]
     removed: bool
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """The conditions, as a unit asks for them."""
+        return frozenset(f"{GUARD}{self.place.tag}{GUARD}{guard}" for guard in self.place.guards)
 
     def is_seen(self, layouts: Iterable[Layout]) -> bool:
         """Whether some compiler saw it."""
-        for layout in layouts:
-            structure = layout.structures.get(self.place.tag)
-            if structure is None:
-                continue
-            there = {member.name for member in structure.members}
-            wanted = self.place.names if self.place.names and not self.place.nested else self.block
-            if not self.place.guards:
-                seen = self.place.nested or not wanted or not there.isdisjoint(wanted)
-            elif wanted:
-                seen = not there.isdisjoint(wanted)
-            else:
-                # It declares nothing that debug information names: believe the configuration.
-                seen = all(option in layout.name.split("+") for option in options_of(self))
-            if seen:
-                return True
-        return False
-
-
-def declared(text: str) -> frozenset[str]:
-    """The members that a line declares."""
-    found: set[str] = set()
-    *whole, rest = text.strip().split(";")
-    for part in (*whole, rest if rest.endswith(",") or "(" in rest else ""):
-        if macro := re.match(r"\s*(?:DECLARE_BITMAP\(|DECLARE_FLEX_ARRAY\([^,]+,)\s*(\w+)", part):
-            found.add(macro[1])
-        else:
-            found |= {name for name, _ in declarators(part.strip().rstrip(","), ())}
-    return frozenset(found)
+        return any(self.place.tag in layout.structures and self.asked <= layout.holds for layout in layouts)
 
 
 def places(text: str) -> dict[int, StructLine]:
     """The lines of a file that are inside of structures, by their number."""
     found: dict[int, StructLine] = {}
+    # Where the file ends, a macro of its own says nothing of where the structure began: it may be its include guard.
+    own = set(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", text, re.M))
     for body in bodies(text):
-        depth = 1
+        around = tuple(guard for guard in body.guards if own.isdisjoint(re.findall(r"\w+", guard)))
         for line in body.lines:
             if line.text.strip():
-                guards = line.guards[len(body.guards) :]
-                is_nested = depth > 1 or (len(body.lines) == 1 and "{" in line.text)
-                found[line.number] = StructLine(body.tag, is_nested, guards, declared(line.text))
-            depth += line.text.count("{") - line.text.count("}")
+                found[line.number] = StructLine(body.tag, (*around, *line.guards[len(body.guards) :]))
     return found
 
 
@@ -114,15 +86,23 @@ def changed_texts(tree: Tree, before: str, after: str) -> Texts:
 
 
 def changed_lines(texts: Texts) -> list[ChangedLine]:
-    """The lines of structures that differ. Blank lines and comments do not count."""
+    """The lines of structures that differ, or are under other conditions. Blank lines and comments do not count."""
     found: list[ChangedLine] = []
     for file, both in sorted(texts.items()):
         old, new = map(places, both)
-        for hunk in _HUNK.finditer(_diff(*both) if old or new else ""):
-            for known, start, count, removed in ((old, hunk[1], hunk[2], True), (new, hunk[3], hunk[4], False)):
-                for number in range(int(start), int(start) + int(count or 1)):
-                    if place := known.get(number):
-                        found.append(ChangedLine(file, number, place, _block(known, place), removed))
+        was, now = 1, 1
+        rows = [map(int, hunk.groups("1")) for hunk in _HUNK.finditer(_diff(*both) if old or new else "")]
+        for start, count, other, more in (*rows, (both[0].count("\n") + 2, 0, 0, 0)):
+            # A hunk without lines names the line before it.
+            until = start + (not count)
+            for number in range(was, until):
+                one, two = old.get(number), new.get(number + now - was)
+                if one and two and one.guards != two.guards:
+                    found.append(ChangedLine(file, number + now - was, two, False))
+            found += [ChangedLine(file, at, old[at], True) for at in range(until, until + count) if at in old]
+            begin = other + (not more)
+            found += [ChangedLine(file, at, new[at], False) for at in range(begin, begin + more) if at in new]
+            was, now = until + count, begin + more
     return found
 
 
@@ -131,12 +111,6 @@ def _diff(old: str, new: str) -> str:
         for side, text in (("old", old), ("new", new)):
             Path(name, side).write_text(text)
         return try_git(Path(name), "diff", "--no-index", "--no-color", "-U0", "old", "new").stdout.decode()
-
-
-def _block(known: Mapping[int, StructLine], place: StructLine) -> frozenset[str]:
-    """The direct members of a structure under the same conditions."""
-    same = (each for each in known.values() if (each.tag, each.guards) == (place.tag, place.guards) and not each.nested)
-    return frozenset[str]().union(*(each.names for each in same))
 
 
 def unseen(lines: Sequence[ChangedLine], layouts: Iterable[tuple[Layout, Layout]]) -> list[ChangedLine]:
@@ -182,7 +156,7 @@ def not_compiled(
             else f"{_lines(numbers)} of"
         )
         text = (
-            f"not compiled in {', '.join(looked) or 'any configuration'}: {where} struct {tag}{condition}{reason}. "
+            f"not compiled in {', '.join(looked) or 'any configuration'}: {where} {in_words(tag)}{condition}{reason}. "
             f"What the patch does there was not looked at{'' if is_dead else hint(options)}"
         )
         yield Finding(file, numbers[0], False, "", text, tag=tag)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from schedlib.contracts.contract_rules import Rules, has_member
-from schedlib.contracts.struct_source import HEADERS
+from schedlib.contracts.struct_source import HEADERS, in_words
 from schedlib.layout.headroom import Guarded, guarded_lines, lines_with_less_room
 from schedlib.layout.members import Structure, root_of
 from schedlib.layout.patch_text import added_lines, removed_lines
@@ -219,7 +219,7 @@ class PatchLook:
             return self.places[tag]
         if lines:
             return lines[0][:2]
-        match = re.search(rb"^--- (?:a/)?(\S+\.h).*?^@@ -(\d+)", self.patch, re.M | re.S)
+        match = re.search(rb"^--- (?:a/)?(\S+).*?^@@ -(\d+)", self.patch, re.M | re.S)
         return (match.group(1).decode(), int(match.group(2))) if match else ("-", 0)
 
     def _lost(self) -> Iterator[Finding]:
@@ -274,7 +274,7 @@ class PatchLook:
         old, new = before.structures.get(tag), after.structures.get(tag)
         if new is None or _places(old) == _places(new):
             return
-        which = f"struct {tag}" if tag in self.rules.types() else f"struct {tag}, which has no contract"
+        which = in_words(tag) + ("" if tag in self.rules.types() else ", which has no contract")
         size = f"{_size(new, after)} of {after.line}"
         if old is None:
             yield self._finding(tag, f"{which}: new, {size}, on {after.name}", note=True)
@@ -296,7 +296,7 @@ class PatchLook:
             beside = [name for name, at in there if at == line and name not in its]
             rows.append(f"new on line {line}: {few(its)}{f', beside {few(beside)}' if beside else ''}")
         if len(fresh) > 2:
-            rows[-1] += f"; more on {len(fresh) - 2} other lines"
+            rows[-1] += f"; more on {counted(len(fresh) - 2, 'other line')}"
         gone = [each.name for each in old.members if each.name not in names and not new.member(each.name)]
         others = {"on another line": moved, "with another name": [f"{one} is {other}" for one, other in names.items()]}
         rows += [f"{what}: {few(its)}" for what, its in (others | {"gone": gone}).items() if its]

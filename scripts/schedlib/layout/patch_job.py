@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 
 from schedlib.contracts.contract_rules import Rules, our_rules, pack_rules
 from schedlib.errors import DoesNotBuild
+from schedlib.kernel.build import first_error
 from schedlib.layout.compile import Column
 from schedlib.layout.kernel_versions import PATIENCE, TIGHTEST, CommitVersions, opened
 from schedlib.layout.layout_options import LayoutOptions
-from schedlib.layout.own_build import OURS, OwnBuild, Versions, chosen_build
+from schedlib.layout.own_build import OURS, Versions, chosen_build
 from schedlib.layout.patch_check import render
 from schedlib.layout.patch_coverage import (
     ChangedLine,
@@ -100,8 +102,12 @@ class Looks:
     def __init__(self, patch: bytes, versions: Versions | CommitVersions, quiet: bool = False) -> None:
         self.patch, self._versions, self._quiet = patch, versions, quiet
         self.lines = changed_lines(versions.texts)
-        self._places: Mapping[str, tuple[str, int]] = {
-            line.place.tag: (line.file, line.number) for line in reversed(self.lines) if not line.removed
+        self._places: dict[str, tuple[str, int]] = {}
+        for line in sorted(self.lines, key=lambda line: line.removed):
+            self._places.setdefault(line.place.tag, (line.file, line.number))
+        tags = {line.place.tag for line in self.lines}
+        self._asked = {
+            tag: frozenset().union(*(each.asked for each in self.lines if each.place.tag == tag)) for tag in tags
         }
         self.found: list[Finding] = []
         self.looks: list[PatchLook] = []
@@ -129,7 +135,7 @@ class Looks:
         Args:
             column: None: the one that its owner has built.
         """
-        both = self._versions.layouts(column, rules, self.why)
+        both = self._versions.layouts(column, replace(rules, asked=self._asked), self.why)
         if not both or not both[1].structures:
             return None
         look = PatchLook(rules, self.patch, *both, self._places)
@@ -146,9 +152,7 @@ class Looks:
 
     def blind(self) -> list[ChangedLine]:
         """The changed lines that no compiler saw."""
-        own = self._versions.own
-        lines = unseen(self.lines, [(each.before, each.after) for each in self.looks])
-        return [line for line in lines if own is None or not _is_configured(own, line)]
+        return unseen(self.lines, [(each.before, each.after) for each in self.looks])
 
     def further(self, own: Column | None, rules: Rules, packs: Rules) -> None:
         """Look at what was not compiled so far, with the options that it names; an owner's build has no others.
@@ -175,7 +179,9 @@ class Looks:
             try:
                 look = self.at(column, Rules((), (), files=tags))
             except DoesNotBuild as error:
-                self.why |= dict.fromkeys(tags, f"{file} does not compile: {error.observed.splitlines()[-1].strip()}")
+                self.why |= dict.fromkeys(
+                    tags, f"{file} does not compile: {first_error(error.observed).splitlines()[0].strip()}"
+                )
                 continue
             if look:
                 self._add([each for tag in tags for each in look.told(tag, quiet=self._quiet)])
@@ -191,11 +197,3 @@ class Looks:
         own = self._versions.own
         is_helped = own and options and all(own.knows(option.partition("=")[0]) for option in options)
         return f": {OURS} looks in schedline's own configurations" if is_helped else ""
-
-
-def _is_configured(own: OwnBuild, line: ChangedLine) -> bool:
-    """Whether a line that declares nothing is compiled, as far as its #ifs name options."""
-    asked = (option.partition("=") for option in options_of(line))
-    return not line.place.names | line.block and all(
-        (own.config.get(option) in ("y", "m")) is (value == "y") for option, _, value in asked
-    )

@@ -145,8 +145,12 @@ def touches_layout(patch: bytes, contracts: Sequence[Path] = ()) -> bool:
     private = "|".join(re.escape(file) for file in pack_files(contracts) if file.endswith(".c"))
     ends = rf"^(?:\+\+\+|---) \S*(?:\.h|Kconfig[^\s/]*{'|/' + private if private else ''})(?:\t.*)?\s*$"
     # A hunk of a .c file is inside of a structure if its heading or a line of it opens one.
-    inside = rb"^(?:@@ .*@@ |[ +-])(?:typedef )?(?:struct|union) \w+[^;(){}=]*(?:\{|$)"
-    return re.search(ends.encode(), patch, re.M) is not None or re.search(inside, patch, re.M) is not None
+    opens = rb"(?:typedef |static |extern |const )*(?:struct|union)\b(?:\s+__\w+\s*\(.*?\)+)?[^;(){}=]*(?:\{|$)"
+    inside = rb"^(?:@@ .*@@ |[ +-])" + opens
+    # diff -u gives no headings.
+    bare = re.search(rb"^\+\+\+ \S*\.c\b.*\n@@ -[1-9].*@@\s*$", patch, re.M)
+    is_bare = bare and not re.search(rb"^@@ .*@@ \S", patch, re.M)
+    return bool(is_bare or re.search(ends.encode(), patch, re.M) or re.search(inside, patch, re.M))
 
 
 def why_untouched(patch: bytes, contracts: Sequence[Path] = ()) -> str:

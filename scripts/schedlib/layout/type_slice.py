@@ -32,6 +32,9 @@ _LOOKED_INTO = re.compile(r"\b(?:struct|union)\s+(\w+)\s*\*\s*\)")
 _ARRAY = re.compile(r"[^{(=]*\b(\w+)\s*\[[^]=]*\]\s*=")
 """An array that is filled in the same line: its size may be asked for."""
 
+_NAMES = re.compile(r"\s*(?:__extension__\s+)?(?:typedef\b|(?:(?:static|extern|const)\s+)*(?:struct|union)\s*\{)")
+"""Begins a typedef, or a variable whose type has no name."""
+
 _MEASURES = re.compile(r"\b(?:sizeof|_*typeof\w*|_*[aA]lign[oO]f\w*|__builtin_\w+)\b")
 _EDGE = re.compile(rf"[{{}};]|{_LITERAL}")
 _MARKER = re.compile(r'^# \d+ "([^"\n]*)".*\n', re.M)
@@ -72,7 +75,7 @@ def type_slice(preprocessed: str, tags: Collection[str], words: Collection[str] 
         for tag in _TAGGED.findall(bare):
             by_tag[tag].append(at)
         plain = [name for body in _ENUM.findall(bare) for name in _ENUMERATOR.findall(body)] if "enum" in bare else []
-        if re.match(r"\s*(?:__extension__\s+)?typedef\b", bare):
+        if _NAMES.match(bare):
             plain += _typedef_names(bare)
         for word in plain:
             by_word[word].append(at)
@@ -145,7 +148,7 @@ def _without_bodies(text: str) -> str:
 
 
 def _typedef_names(bare: str) -> list[str]:
-    """The names that a typedef defines."""
+    """The names that a typedef defines, or the variables of a declaration."""
     bare = _without_bodies(bare)
     if pointer := re.search(r"\(\s*\*+\s*(?:const\s+)?(\w+)\s*(?:\[[^]]*\]\s*)?\)", bare):
         return [pointer[1]]

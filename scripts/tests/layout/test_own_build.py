@@ -330,3 +330,74 @@ def test_a_first_contract_is_of_the_build(built: Built) -> None:
     assert 'keep = "starts a line"' in said and "written" in said
     with pytest.raises(SchedlineError, match="declares no struct toys"):
         main.main([*words[:3], "toys", *words[4:]])
+
+
+FORMS = """\
+#include <linux/types.h>
+union both { u64 one; int other; };
+typedef struct { u64 first; } toy_t;
+struct below
+{
+	u64 first;
+};
+static struct {
+	u64 first;
+} things[2] ____cacheline_aligned = { };
+struct __attribute__((packed)) tight {
+	u64 first;
+#ifdef CONFIG_MORE
+	u64 same;
+#else
+	int same;
+#endif
+	int last;
+};
+"""
+"""What a structure may look like."""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("int other;", "u64 other[2];", "union both"),
+        ("typedef struct { u64 first;", "typedef struct { u64 first, second;", "typedef toy_t"),
+        ("{\n\tu64 first;\n};", "{\n\tu64 first;\n\tu64 second;\n};", "struct below"),
+        ("static struct {\n", "static struct {\n\tint flag;\n", "variable things"),
+        ("\tint last;", "\tu64 last;", "struct tight"),
+        ("static struct {\n", "typedef struct { u64 new; } new_t;\nstatic struct {\n", "typedef new_t"),
+    ],
+)  # fmt: skip
+def test_each_form_of_a_structure_is_looked_at(built: Built, old: str, new: str, said: str) -> None:
+    source = built.tree / "drivers/toy/toy.c"
+    source.write_text(FORMS)
+    code, text = built.judge(built.patch("drivers/toy/toy.c", old, new))
+    assert code == 0 and f"NOTE: {said}, which has no contract: " in text, text
+
+
+@pytest.mark.parametrize(("old", "new", "code"), [("u64 same", "short same", 3), ("int same", "short same", 0)])
+def test_a_name_in_both_branches_is_seen_in_one(built: Built, old: str, new: str, code: int) -> None:
+    (built.tree / "drivers/toy/toy.c").write_text(FORMS)
+    found, text = built.judge(built.patch("drivers/toy/toy.c", old, new))
+    assert found == code and ("CONFIG_MORE=y" in text) is (code == 3), text
+
+
+def test_another_condition_of_the_same_line_is_a_change(built: Built) -> None:
+    (built.tree / "drivers/toy/toy.c").write_text(FORMS)
+    code, text = built.judge(built.patch("drivers/toy/toy.c", "#ifdef CONFIG_MORE", "#ifdef CONFIG_LESS"))
+    assert code == 3 and "line 14 of struct tight, which needs CONFIG_LESS=y" in text, text
+
+
+def test_a_line_that_goes_is_named(built: Built) -> None:
+    """`-:0: NOTE` was all that was said of a structure of a .c file."""
+    (built.tree / "drivers/toy/toy.c").write_text(FORMS)
+    code, text = built.judge(built.patch("drivers/toy/toy.c", "\tint last;\n", ""))
+    assert code == 0 and "drivers/toy/toy.c:18: NOTE: struct tight, which has no contract: 16 bytes" in text, text
+
+
+def test_the_condition_around_a_structure_is_named(built: Built) -> None:
+    """Nothing was said of the option, and nothing tried, where the #if is around the whole structure."""
+    (built.tree / "drivers/toy/toy.c").write_text(
+        f"{FORMS}#ifdef CONFIG_MORE\nstruct whole {{\n\tint a;\n}};\n#endif\n"
+    )
+    code, text = built.judge(built.patch("drivers/toy/toy.c", "\tint a;\n", "\tint a, b;\n"))
+    assert code == 3 and "struct whole, which needs CONFIG_MORE=y" in text, text

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ from schedlib.layout.members import Member, Structure, Type
 from schedlib.layout.patch_coverage import (
     changed_lines,
     changed_texts,
-    declared,
     not_compiled,
     options_of,
     places,
@@ -58,41 +58,19 @@ static void f(void)
 """
 
 
-@pytest.mark.parametrize(
-    ("line", "names"),
-    [
-        ("\tint a;", "a"),
-        ("\tunsigned long a, *b, c[4];", "a b c"),
-        ("\tu32 bits : 3;", "bits"),
-        ("\tstruct rq __rcu *rq ____cacheline_aligned;", "rq"),
-        ("\tvoid (*fn)(int a, int b);", "fn"),
-        ("\tDECLARE_BITMAP(mask, NR_CPUS);", "mask"),
-        ("\tstruct cpupri_vec pri_to_cpu[CPUPRI_NR_PRIORITIES];", "pri_to_cpu"),
-        ("\tu64 clock __guarded_by(&lock);", "clock"),
-        ("\tCACHELINE_PADDING(_pad_);", ""),
-        ("\t};", ""),
-        ("\tunion {", ""),
-    ],
-)
-def test_what_a_line_declares(line: str, names: str) -> None:
-    assert declared(line) == frozenset(names.split())
-
-
 def test_places_know_structure_and_conditions() -> None:
     found = places(BEFORE)
     assert set(found) == {5, 7, 8, 9, 10, 12, 14, 15, 16, 17, 19, 21}
-    assert (found[5].tag, found[5].guards, found[5].names) == ("pool", (), frozenset({"first"}))
-    assert found[7].guards == ("defined(CONFIG_MANY)",)
-    assert (found[9].nested, found[9].names) == (True, frozenset({"inner"}))
+    assert (found[5].tag, found[5].guards) == ("pool", ())
+    assert found[7].guards == found[9].guards == ("defined(CONFIG_MANY)",)
     assert found[12].guards == ("!defined(CONFIG_MANY)",)
-    assert found[19].names == frozenset({"both", "more"})
 
 
-def layout(name: str, *members: str, tag: str = "pool") -> Layout:
-    """A structure with members of 8 bytes."""
+def layout(name: str, *members: str, tag: str = "pool", holds: Collection[str] = ()) -> Layout:
+    """A structure with members of 8 bytes, where some guards are true."""
     rows = tuple(Member(each, "u64", 8 * at, 8) for at, each in enumerate(members))
     made = Structure(Type(tag, 8 * len(rows), 8), rows)
-    return Layout(name, 64, "", frozenset(), frozenset(), {tag: made})
+    return Layout(name, 64, "", frozenset(f"#{tag}#{each}" for each in holds), frozenset(), {tag: made})
 
 
 @pytest.fixture
@@ -126,6 +104,8 @@ EDITS = {
         ("CONFIG_NEW=y",),
         1,
     ),
+    "the same name in both branches": ("\tu32\t\t\tfew;\n", "\tu64\t\t\tmany;\n", ("CONFIG_MANY=n",), 2),
+    "other conditions": ("#if defined(CONFIG_A) && !IS_ENABLED(CONFIG_B)", "#ifdef CONFIG_C", ("CONFIG_C=y",), 1),
     "comments": ("/* struct y { */", "/* struct z { */", ("CONFIG_MANY=y",), 2),
     "outside": ("struct pool here", "struct pool there", (), 0),
 }
@@ -136,9 +116,9 @@ def test_lines_that_no_compiler_saw(name: str, tree: Tree, kernel: Path) -> None
     old, new, options, count = EDITS[name]
     lines = changed_lines(changed_texts(tree, *commit(tree, kernel, old, new)))
     assert [options_of(line) for line in lines] == [options] * count
-    bare = layout("x86_64", "first", "second", "one", "other")
+    bare = layout("x86_64", "first", "many", "few", "new")
     plain = (bare, bare)
-    full = layout("x86_64+more", "first", "second", "many", "many_more", "sub", "few", "fewer", "new", "both", "more")
+    full = layout("x86_64+more", "first", holds={guard for line in lines for guard in line.place.guards})
     assert unseen(lines, [(full, full)]) == []
     assert unseen(lines, []) == lines
     blind = unseen(lines, [plain])
