@@ -174,17 +174,20 @@ class Looks:
 
     def _without_contract(self, column: Column | None, lines: Collection[ChangedLine]) -> None:
         """Look at changed structures that have no contract, file by file: not each file can be compiled."""
+        looked: list[tuple[PatchLook, str]] = []
         for file in dict.fromkeys(line.file for line in lines):
             tags = {line.place.tag: file for line in lines if line.file == file}
             try:
                 look = self.at(column, Rules((), (), files=tags))
             except DoesNotBuild as error:
-                self.why |= dict.fromkeys(
-                    tags, f"{file} does not compile: {first_error(error.observed).splitlines()[0].strip()}"
-                )
+                error_line = first_error(error.observed).splitlines()[0].strip()
+                self.why |= dict.fromkeys(tags, f"{file} does not compile: {error_line}")
                 continue
-            if look:
-                self._add([each for tag in tags for each in look.told(tag, quiet=self._quiet)])
+            looked += [(look, tag) for tag in tags] if look else []
+        # A structure that goes to another file is not a new one.
+        known = {tag for look, tag in looked if tag in look.before.structures}
+        told = [(look, tag) for look, tag in looked if tag in look.before.structures or tag not in known]
+        self._add([each for look, tag in told for each in look.told(tag, quiet=self._quiet)])
 
     def not_looked_at(self, rules: Rules, packs: Rules) -> list[Finding]:
         """What no compiler saw, and members of contracts that the sources have lost."""

@@ -401,3 +401,19 @@ def test_the_condition_around_a_structure_is_named(built: Built) -> None:
     )
     code, text = built.judge(built.patch("drivers/toy/toy.c", "\tint a;\n", "\tint a, b;\n"))
     assert code == 3 and "struct whole, which needs CONFIG_MORE=y" in text, text
+
+
+def test_a_structure_that_goes_to_another_file_is_not_new(built: Built) -> None:
+    (built.tree / "drivers/toy/toy.h").write_text(f"{HEADER}struct moved {{\n\tu64 first;\n}};\n")
+    gone = built.patch("drivers/toy/toy.h", "struct moved {\n\tu64 first;\n};\n", '#include "fresh.h"\n')
+    fresh = built.patch("drivers/toy/fresh.h", "", "struct moved {\n\tu64 first;\n};\n")
+    code, text = built.judge(gone + as_new(fresh, "drivers/toy/fresh.h"))
+    assert code == 0 and "NOTE" not in text and "at 4 of 4 changed lines" in text, text
+
+
+def test_a_public_header_may_rely_on_others(built: Built) -> None:
+    """As pipe_fs_i.h does: it was an error of the compiler."""
+    (built.tree / "include/linux/mmu_context.h").write_text("struct other { int a; };\n")
+    (built.tree / "include/linux/needs.h").write_text("struct needs { struct other other; };\n")
+    code, text = built.judge(built.patch("include/linux/needs.h", "other other;", "other other, more;"))
+    assert code == 0 and "struct needs, which has no contract: 4 bytes on 1 line became 8 bytes" in text, text
