@@ -75,10 +75,10 @@ class Unit:
         includes = [f"#include {_included(file, src)}" for file in self.files]
         # A .c file has to come first: it may define what changes the meaning of a header.
         rows = [*includes, *rows] if first.endswith(".c") else [*rows, *includes]
-        asked = [f"// {tag}.{path}" for tag, path in self.paths]
+        asked = [f"// {tag}.{path}" for tag, path in self.paths] + [f"// {tag}" for tag in self.tags if " " in tag]
         # To point to a structure without a tag that is not there is an error.
         here = [tag for tag in self.tags if " " not in tag or tag.rpartition(" ")[2] in _text(src / first)]
-        return "\n".join([*rows, facts(here, self.conditions), *asked, f"// {' '.join(self.tags)}", ""])
+        return "\n".join([*rows, facts(here, self.conditions), *asked, ""])
 
 
 def facts(tags: Sequence[str], conditions: Sequence[str]) -> str:
