@@ -154,16 +154,16 @@ def tell(text: str) -> None:
     print(printable(text, "\t").encode(encoding, "replace").decode(encoding, "replace"))
 
 
-WIDTH = 72
-"""As long as the lines of a cover letter."""
+LETTER = 72
+"""Letters of a line in a cover letter."""
 
 
 def wrapped(text: str, indent: int = 4) -> list[str]:
-    """The text wrapped into lines for a mail, all but the first indented; what cannot be printed is replaced.
+    """Text for a mail in lines, all but the first indented; characters that cannot be printed are replaced.
 
     A word that is longer than a line, such as a path, stays whole.
     """
     filled = textwrap.wrap(
-        printable(text), WIDTH, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False
+        printable(text), LETTER, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False
     )
     return filled or [""]

@@ -18,7 +18,6 @@ from schedlib.console.judge import TestOutcome
 from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.premerge_document import PremergeDocument, PremergePart
 from schedlib.gate.gate_options import GATES as OUR_GATES
 from schedlib.gate.gate_options import GateOptions
 from schedlib.git import try_git
@@ -26,7 +25,8 @@ from schedlib.layout.patch_findings import broken_rules, with_old_names
 from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_rule, presence_of
 from schedlib.premerge import record
 from schedlib.premerge.parts import Booted, blame, compared, said_by
-from schedlib.premerge.premerge_options import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, EvidenceOptions, require_premerge
+from schedlib.premerge.premerge_verb import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, EvidenceOptions, require_premerge
+from schedlib.premerge.series import PremergeDocument, PremergePart
 from schedlib.progress import counted, printable, wrapped
 from schedlib.tree.debian import sha256_of
 from schedlib.tree.source import Presence

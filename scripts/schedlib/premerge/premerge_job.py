@@ -13,8 +13,7 @@ from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.contracts.contract_rules import our_rules, pack_rules
 from schedlib.formats import document
 from schedlib.formats.b4_checks import B4Check, CheckRemark, CheckStatus, checks_text, tracked_range, with_remarks
-from schedlib.formats.junit import JUnitCase, JUnitSuite, Mark, junit_document
-from schedlib.formats.premerge_document import PremergeDocument, PremergePart
+from schedlib.formats.junit import JUnitCase, Mark, junit_document
 from schedlib.gate.gate_options import GateOptions, gates_path
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import columns_for, ensure_tools
@@ -23,8 +22,8 @@ from schedlib.layout.patch_text import touches_layout
 from schedlib.names import pack_names
 from schedlib.premerge import parts, record
 from schedlib.premerge.parts import Part
-from schedlib.premerge.premerge_options import SERIES, PremergeOptions
-from schedlib.premerge.series import PatchSeries, read_series
+from schedlib.premerge.premerge_verb import SERIES, PremergeOptions
+from schedlib.premerge.series import PatchSeries, PremergeDocument, PremergePart, read_series
 from schedlib.progress import counted, say, wrapped
 from schedlib.tree.changes import present_changes
 from schedlib.tree.kernel_tree import open_kdir

@@ -20,7 +20,7 @@ from schedlib.formats import document
 from schedlib.formats.document import Document, Refused
 from schedlib.formats.run_file import PlanPart, Run, read_run
 from schedlib.formats.strict import Positive, Strict, Whole, Word
-from schedlib.runs.run_options import PLAN
+from schedlib.paths import PLAN
 
 if TYPE_CHECKING:  # the gate reads plans, and runs nothing
     from schedlib.runs.workload_suites import Suite
