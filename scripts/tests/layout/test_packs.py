@@ -184,9 +184,9 @@ def read_units(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The units that are read, from here on."""
     stems: list[str] = []
 
-    def told(self: UnitBuild, source: Path, tags: Collection[str]) -> Types | None:
+    def told(self: UnitBuild, source: Path, tags: Collection[str], words: Collection[str] = ()) -> Types | None:
         stems.append(source.stem)
-        return types_of(self, source, tags)
+        return types_of(self, source, tags, words)
 
     types_of = UnitBuild.types_of
     monkeypatch.setattr(UnitBuild, "types_of", told)
