@@ -47,6 +47,7 @@ struct cfs_rq {
 
 extern struct static_key_false sched_cluster_active;
 void sched_domains_free_llc_id(int cpu);
+static inline int get_rd_overloaded(struct root_domain *rd);
 """
 
 FILES = {

@@ -147,9 +147,9 @@ def touches_layout(patch: bytes, contracts: Sequence[Path] = ()) -> bool:
     # A hunk of a .c file is inside of a structure if its heading or a line of it opens one.
     opens = rb"(?:typedef |static |extern |const )*(?:struct|union)\b(?:\s+__\w+\s*\(.*?\)+)?[^;(){}=]*(?:\{|$)"
     inside = rb"^(?:@@ .*@@ |[ +-])" + opens
-    # diff -u gives no headings.
-    bare = re.search(rb"^\+\+\+ \S*\.c\b.*\n@@ -[1-9].*@@\s*$", patch, re.M)
-    is_bare = bare and not re.search(rb"^@@ .*@@ \S", patch, re.M)
+    # diff -u gives no headings, and git none where no line above could be one.
+    bare = re.search(rb"^\+\+\+ \S*\.c\b.*\n@@ -(?:[2-9]|\d\d).*@@\s*$", patch, re.M)
+    is_bare = bare and not re.search(rb"^(?:diff --git |@@ .*@@ \S)", patch, re.M)
     return bool(is_bare or re.search(ends.encode(), patch, re.M) or re.search(inside, patch, re.M))
 
 

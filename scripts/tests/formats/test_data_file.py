@@ -15,6 +15,7 @@ import pytest
 
 from schedlib import names
 from schedlib.c2c.memory_map import slab_types
+from schedlib.c2c.show_job import Shown
 from schedlib.c2c.traffic_diff import load_metrics
 from schedlib.console.known_races import explained
 from schedlib.dev.generated_mutants import EquivalentData, MutantData
@@ -196,6 +197,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
 READERS: dict[str, Callable[[Path], object]] = {
     "changes.toml": lambda path: read_toml(path, dict[str, Change], keys="id"),
     "features.toml": lambda path: read_toml(path, dict[str, Feature]),
+    "shown.toml": lambda path: read_toml(path, dict[str, Shown]),
     "suites.toml": lambda path: read_toml(path, dict[str, KunitSuite], keys="name"),
     "series.toml": lambda path: read_toml(path, dict[str, Series], keys="name"),
     "layout.toml": lambda path: read_toml(path, LayoutData, keys="name", below=("arch", "group")),

@@ -15,6 +15,7 @@ import toys
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.layout.patch_check import as_b4, render
 from schedlib.layout.patch_findings import Finding
+from schedlib.layout.patch_text import touches_layout
 from schedlib.main import main
 
 ERROR = Finding("kernel/sched/sched.h", 1180, True, "rq-order.Q2", "rq-order.Q2: struct rq: is broken")
@@ -60,6 +61,15 @@ def test_a_patch_that_touches_no_header(
     assert main(["layout", "--patch", "-", "--format", form]) == 0
     said = capsys.readouterr().out
     assert (json.loads(said) if said else None) == empty
+
+
+@pytest.mark.parametrize(
+    ("heads", "at", "touches"), [("", "10", True), ("", "1", False), ("diff --git a/x.c b/x.c\n", "10", False)]
+)
+def test_a_hunk_without_a_heading_may_be_inside_of_a_structure(heads: str, at: str, touches: bool) -> None:
+    """diff -u gives none; git does, where there is something above."""
+    patch = f"{heads}--- a/x.c\n+++ b/x.c\n@@ -{at},2 +{at},3 @@\n \tint a;\n+\tint b;\n \tint c;\n"
+    assert touches_layout(patch.encode()) == touches
 
 
 @pytest.mark.tools
