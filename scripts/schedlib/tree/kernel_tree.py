@@ -148,11 +148,13 @@ def _unpack(half: Path, file: Path, what: str, inner: str = "") -> None:
             if done.returncode:
                 # tar's last line says only "Error is not recoverable".
                 errors = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
+                shutil.rmtree(half)
                 observed = f"{what} cannot be unpacked:\n    " + "\n    ".join(errors or ["it is damaged"])
                 raise SchedlineError(observed, "check the file and the free space (df -h), then run the command again")
     shutil.rmtree(package, ignore_errors=True)
     tops = list(target.iterdir())
     if len(tops) != 1 or not (tops[0] / "Kbuild").is_file():
+        shutil.rmtree(half)
         raise SchedlineError(f"{what} holds no kernel tree", "give a kernel source tree or its tarball")
     tops[0].rename(half / "src")
     target.rmdir()

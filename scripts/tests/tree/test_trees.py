@@ -129,6 +129,7 @@ def test_damaged_tarball_is_refused_and_leaves_nothing_trusted(tmp_path: Path, c
     for _ in range(2):
         with pytest.raises(SchedlineError, match=r"cannot be unpacked|holds no kernel tree"):
             open_kdir(cache, archive)
+        assert not [path for path in (cache / "trees").iterdir() if path.is_dir()]
 
 
 def test_what_is_no_tarball_is_told_so(tmp_path: Path, cache: Path) -> None:
