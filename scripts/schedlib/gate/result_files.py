@@ -153,9 +153,11 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
     runs = _runs(found, reading.unit, failed)
     if failed:
         more = f" (and {len(failed) - 3} more)" if len(failed) > 3 else ""
+        again = all(each.endswith(("(cut off?)", "it is empty")) for each in failed)
         raise SchedlineError(
             printable(f"{directory}: {len(failed)} without a result: {'; '.join(failed[:3])}{more}")[:1000],
-            "repeat these runs, or give a directory without them; the missing ones could be the slow ones",
+            ("repeat these runs" if again else "mend what is said")
+            + ", or give a directory without them; the missing ones could be the slow ones",
         )
     formats = tuple(file.format for file in found for _ in file.told)
     return Imported(directory, tuple((str(directory / name), run) for name, run in runs), formats, tuple(skipped))
@@ -235,7 +237,7 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
         return known
     if kind is None:
         cut = file.json is None and file.text.lstrip().startswith(("{", "["))
-        return _Unread("failed", "it is no whole JSON document") if cut else unknown
+        return _Unread("failed", "it is no whole JSON document (cut off?)") if cut else unknown
     try:
         return _Found(name, content, when, kind, kind.read(file))
     except _UNREADABLE as error:

@@ -103,6 +103,21 @@ def read(place: Path, name: str, content: str | bytes, unit: Any = "run", **more
     return imported(place, ReadingOptions(unit, **more))
 
 
+@pytest.mark.parametrize(
+    ("content", "wanted"),
+    [('{"thread": {', "repeat these runs"), ("", "mend"), ("x", "see docs/gate.md")],
+)
+def test_only_what_was_cut_off_is_to_be_repeated(content: str, wanted: str, tmp_path: Path) -> None:
+    """Of an unknown unit, too, the advice was to repeat the run."""
+    if not content:  # a unit that cyclictest does not have
+        content = (
+            (RECORDED / "cyclictest/2.40.json").read_text().replace('"resolution_in_ns": 0', '"resolution_in_ns": 7')
+        )
+    with pytest.raises(SchedlineError) as error:
+        read(tmp_path / "runs", "a.json", content)
+    assert error.value.next_step.startswith(wanted)
+
+
 def refused(place: Path, name: str, content: str | bytes, **more: Any) -> str:
     with pytest.raises(SchedlineError) as error:
         read(place, name, content, **more)
