@@ -183,6 +183,8 @@ def user_clone(series: Tree, name: str) -> Path:
         git(cache_dir(), "clone", "-q", "--shared", "--no-checkout", str(series.src), str(half))
         git(half, "checkout", "-q", "--detach", series.base)
         half.rename(directory)
+    # A run that was killed may have left it.
+    (directory / ".git/index.lock").unlink(missing_ok=True)
     git(directory, "checkout", "-q", "--force", "--detach", series.base)
     for modified in ("CREDITS", "README"):
         with (directory / modified).open("a") as file:
