@@ -240,6 +240,10 @@ def next_step(needs: Sequence[Need]) -> str:
     return " ".join([command if os.geteuid() else program, *_packages(needs)])
 
 
+def _lacks(needs: Sequence[Need]) -> SchedlineError:
+    return SchedlineError(f"this machine lacks:\n{listed(needs)}", next_step(needs))
+
+
 def require(jobs: Collection[str], more: Iterable[Need] = ()) -> None:
     """Check that this machine has what some jobs need, and the needs in `more`. Nothing is installed.
 
@@ -247,7 +251,7 @@ def require(jobs: Collection[str], more: Iterable[Need] = ()) -> None:
     """
     needs = (*missing(jobs), *(need for need in more if not need.is_met()))
     if needs:
-        raise SchedlineError(f"this machine lacks:\n{listed(needs)}", next_step(needs))
+        raise _lacks(needs)
 
 
 def install(needs: Sequence[Need]) -> None:
@@ -258,8 +262,8 @@ def install(needs: Sequence[Need]) -> None:
     if not needs:
         return
     if not has_apt() or os.geteuid() != 0:
-        raise SchedlineError(f"this machine lacks:\n{listed(needs)}", next_step(needs))
-    command = next_step(needs).split()
+        raise _lacks(needs)
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *_packages(needs)]
     env = {"DEBIAN_FRONTEND": "noninteractive"}
     with step(" ".join(command)):
         done = run(command, env=env)

@@ -71,3 +71,20 @@ def test_layout_is_ready_when_it_can_compile(monkeypatch: pytest.MonkeyPatch) ->
     """An x86-64 kernel has objtool, which needs libelf: doctor called layout ready, and layout named it as missing."""
     machine(monkeypatch, "debian", "apt-get", "git", "dpkg-deb")
     assert "libelf's headers" in {need.name for need in doctor.JOBS["layout"].missing()}
+
+
+def test_root_installs_by_apt_whatever_the_distribution_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The advice for people was run as a command."""
+
+    class Called(Exception):
+        pass
+
+    def called(argv: list[str], **_: object) -> None:
+        raise Called(argv)
+
+    machine(monkeypatch, "plan9", "apt-get")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(doctor, "run", called)
+    with pytest.raises(Called) as error:
+        doctor.install(NEEDS)
+    assert error.value.args[0][:2] == ["apt-get", "install"] and "libelf-dev" in error.value.args[0]
