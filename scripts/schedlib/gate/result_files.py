@@ -110,6 +110,10 @@ class _Unread:
     why: str
     next: str = ""
 
+    def refused(self, path: Path) -> SchedlineError:
+        """What is said of a known file if there is nothing else to read."""
+        return SchedlineError(f"{path} is {self.why}", self.next)
+
 
 @dataclass(frozen=True)
 class _Found:
@@ -144,7 +148,7 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
     if not found and not failed:
         for name, each in read.items():
             if isinstance(each, _Unread) and each.kind == "known":
-                raise SchedlineError(f"{directory / name} is {each.why}", each.next)
+                raise each.refused(directory / name)
         raise SchedlineError(
             f"{directory} holds no file of a known format with a result; it has {len(skipped)} others. "
             f"Known are: {_KNOWN}",
@@ -179,7 +183,7 @@ def foreign_formats(directory: Path) -> tuple[str, ...]:
             if kind := _format_of(file):
                 found.add(kind.name)
             elif known := _known(file):
-                not_read = SchedlineError(f"{path} is {known.why}", known.next)
+                not_read = known.refused(path)
     if not_read and not found:
         raise not_read
     return tuple(sorted(found))

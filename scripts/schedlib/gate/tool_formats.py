@@ -155,12 +155,9 @@ def _hackbench(file: ResultFile) -> Sequence[ForeignRun]:
     return runs
 
 
-def _tbench(file: ResultFile) -> Sequence[ForeignRun]:
-    return (ForeignRun("tbench", wrapped_tool("tbench", stdout=file.text)),)
-
-
-def _netperf(file: ResultFile) -> Sequence[ForeignRun]:
-    return (ForeignRun("netperf", wrapped_tool("netperf", stdout=file.text)),)
+def _printed_by(tool: str) -> Callable[[ResultFile], Sequence[ForeignRun]]:
+    """Read a file with what a tool that `schedline run` has, too, printed in one run."""
+    return lambda file: (ForeignRun(tool, wrapped_tool(tool, stdout=file.text)),)
 
 
 # schbench reports every ten seconds; the last report covers the whole run.
@@ -492,14 +489,14 @@ FOREIGN_FORMATS = (
         "tbench -t 60 4 SERVER > FILE",
         (("mb_per_s",),),
         _with(r"^Throughput [0-9.]+ MB/sec .*max_latency="),
-        _tbench,
+        _printed_by("tbench"),
     ),
     ForeignFormat(
         "netperf -k",
         "netperf -t TCP_RR -- -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,P99_LATENCY > FILE",
         (("transactions_per_s", "latency.p99"), ("transactions_per_s",)),
         _with(r"^THROUGHPUT_UNITS=Trans/s$"),
-        _netperf,
+        _printed_by("netperf"),
     ),
     ForeignFormat("LKP stats.json", "lkp run JOB.yaml", (("*",),), _is_stats, _stats),
     ForeignFormat(
