@@ -104,12 +104,13 @@ def share(count: int, survived: int, untried: int) -> str:
 
 
 def score_table(runs: Sequence[GeneratedMutantsDocument]) -> Iterator[str]:
-    """The sums of each file, its functions with mutants that survived or were not tried, and what never ran."""
+    """The sums of all and of each file, functions with mutants that survived or were not tried, and what never ran."""
     mutants = [each for run in runs for each in run.mutants]
     files = {each.function: each.file for each in mutants}
     yield "| function | count | by assertion | by others | survived | no effect | not tried | score |"
     yield "|---|---|---|---|---|---|---|---|"
     rows = list(score(mutants))
+    yield _row("all", [sum(int(row[column]) for row in rows) for column in range(1, 7)])
     for file in dict.fromkeys(files.values()):
         mine = [row for row in rows if files[row[0]] == file]
         yield _row(f"**{file.rpartition('/')[2]}**", [sum(int(row[column]) for row in mine) for column in range(1, 7)])

@@ -50,7 +50,7 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
     is_hook = options.quiet or form == "b4" or "GIT_INDEX_FILE" in os.environ
     if own is None and not is_hook and not sys.stderr.isatty():
         where = options.tree.kdir or options.tree.series or DEFAULT_SERIES
-        say(f"compiling {where} in schedline's own configurations, which takes a minute the first time")
+        say(f"compiling {where} in schedline's own configurations: a minute, unless the cache has them")
     with only_on_a_terminal(), opened(options, patch) as versions:
         looks = Looks(patch, versions, options.quiet)
         told = f"compiling without and with the patch, as in {own.build}" if own else ""

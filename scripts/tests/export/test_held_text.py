@@ -42,6 +42,7 @@ CLAIMS = {
     r"\bclocks share one\b|\bwithout the lock\b": "rq-order",
     r"\bleaf\b": "cpupri-split",
     r"\bdrops a reference\b|found bugs": "sched_topology:cluster_key_survives_other_partitions",
+    r"\bmodel\b|\bprints the seed\b": "sched_cpupri:answers_match_a_simple_model",
     r"\bthe sd_share_id of the first cluster\b": "sched_topology:no_cluster_is_not_the_first_cluster",
 }
 """What a text claims, and what the series must hold then."""

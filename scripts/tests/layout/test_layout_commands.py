@@ -237,7 +237,7 @@ def test_b4_gets_no_progress_that_it_takes_for_failures(
     assert run(*words, "--quiet") is Verdict.PASS
     assert capsys.readouterr() == ("", "")
     assert list((cache / "layout").iterdir())
-    said = f"compiling {tree} in schedline's own configurations, which takes a minute the first time\n"
+    said = f"compiling {tree} in schedline's own configurations: a minute, unless the cache has them\n"
     assert run(*words) is Verdict.PASS
     assert capsys.readouterr() == ("", said)
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
