@@ -4,13 +4,9 @@
  * cpupri of their own. They use all possible CPUs of this machine. A mask has
  * several words only if there are more than 64: in QEMU, -smp 8,maxcpus=240 is
  * enough.
- *
- * To repeat a failure of a random case: sched_cpupri_kunit.seed=N on the
- * kernel command line.
  */
 #include <kunit/test.h>
 #include <linux/kthread.h>
-#include <linux/moduleparam.h>
 #include <linux/prandom.h>
 
 #include "../sched.h"
@@ -19,14 +15,9 @@
 #define first_cpu()	((int)cpumask_first(cpu_active_mask))
 #define last_cpu()	((int)cpumask_last(cpu_active_mask))
 
-static unsigned long seed = 1;
-module_param(seed, ulong, 0444);
-MODULE_PARM_DESC(seed, "Seed of the random cases: the same seed repeats the same operations");
-
 struct cpupri_test {
 	struct cpupri		cp;
 	int			level[NR_CPUS];	/* of each CPU, as it was set */
-	struct rnd_state	rnd;
 	struct cpumask		lowest;		/* the answer of cpupri */
 	struct cpumask		want;
 	struct cpumask		affinity;
@@ -72,11 +63,6 @@ static void needs_two_cpus(struct kunit *test)
 		kunit_skip(test, "needs two active CPUs");
 }
 
-static u32 below(struct cpupri_test *t, u32 limit)
-{
-	return prandom_u32_state(&t->rnd) % limit;
-}
-
 static bool task_fits(struct task_struct *p, int cpu)
 {
 	return cpumask_test_cpu(cpu, &container_of(p, struct cpupri_test, task)->fit);
@@ -85,35 +71,49 @@ static bool task_fits(struct task_struct *p, int cpu)
 #ifndef SCHED_KUNIT_EXPORTED
 /* ---- random operations against a model too simple to be wrong ---- */
 
+#include <linux/moduleparam.h>
+
+/* To repeat a failure: sched_cpupri_kunit.seed=N on the kernel command line. */
+static unsigned long seed = 1;
+module_param(seed, ulong, 0444);
+MODULE_PARM_DESC(seed, "Seed of the random case: the same seed repeats the same operations");
+
 #define MODEL_OPS	100000
 #define MODEL_EPOCH	500	/* operations until other priorities are frequent */
 
-static int random_cpu(struct cpupri_test *t)
+static struct rnd_state model_rnd;
+
+static u32 below(u32 limit)
 {
-	return cpumask_nth(below(t, cpumask_weight(cpu_possible_mask)), cpu_possible_mask);
+	return prandom_u32_state(&model_rnd) % limit;
+}
+
+static int random_cpu(void)
+{
+	return cpumask_nth(below(cpumask_weight(cpu_possible_mask)), cpu_possible_mask);
 }
 
 /* Half of them among three neighbours, so that levels have several CPUs. */
-static int random_prio(struct cpupri_test *t, int crowd)
+static int random_prio(int crowd)
 {
-	return below(t, 2) ? crowd + below(t, 3) : (int)below(t, 102) - 1;
+	return below(2) ? crowd + below(3) : (int)below(102) - 1;
 }
 
 /* Nothing, one CPU, all, all but one, or each with a chance of 1 in 8 or 7 in 8. */
-static void random_mask(struct cpupri_test *t, struct cpumask *mask)
+static void random_mask(struct cpumask *mask)
 {
-	u32 kind = below(t, 8), in_eight = kind < 5 ? 0 : kind == 5 ? 1 : 7;
+	u32 kind = below(8), in_eight = kind < 5 ? 0 : kind == 5 ? 1 : 7;
 	int cpu;
 
 	cpumask_clear(mask);
 	for_each_possible_cpu(cpu) {
-		if (kind == 3 || kind == 4 || below(t, 8) < in_eight)
+		if (kind == 3 || kind == 4 || below(8) < in_eight)
 			cpumask_set_cpu(cpu, mask);
 	}
 	if (kind == 1 || kind == 2)
-		cpumask_set_cpu(random_cpu(t), mask);
+		cpumask_set_cpu(random_cpu(), mask);
 	if (kind == 4)
-		cpumask_clear_cpu(random_cpu(t), mask);
+		cpumask_clear_cpu(random_cpu(), mask);
 }
 
 /*
@@ -150,21 +150,22 @@ static void answers_match_a_simple_model(struct kunit *test)
 	struct cpupri_test *t = test->priv;
 	int op, found = 0, missed = 0, unfit = 0;
 
+	prandom_seed_state(&model_rnd, seed);
 	for (op = 0; op < MODEL_OPS; op++) {
 		bool mask, fitness, want, got;
 		int crowd = op / MODEL_EPOCH % 98;
 
 		if (op % MODEL_EPOCH == 0)
 			cond_resched();
-		if (below(t, 3)) {
-			set_prio(t, random_cpu(t), random_prio(t, crowd));
+		if (below(3)) {
+			set_prio(t, random_cpu(), random_prio(crowd));
 			continue;
 		}
-		mask = below(t, 4);
-		fitness = below(t, 2);
-		t->task.prio = random_prio(t, crowd);
-		random_mask(t, &t->task.cpus_mask);
-		random_mask(t, &t->fit);
+		mask = below(4);
+		fitness = below(2);
+		t->task.prio = random_prio(crowd);
+		random_mask(&t->task.cpus_mask);
+		random_mask(&t->fit);
 		cpumask_setall(&t->lowest);
 
 		want = model_find(t, mask, fitness);
@@ -306,7 +307,7 @@ static void set_every_other_cpu(struct cpupri_test *t, int odd)
 	struct rnd_state rnd;
 	int round, cpu;
 
-	prandom_seed_state(&rnd, seed + odd);
+	prandom_seed_state(&rnd, odd);
 	for (round = 0; round < RACE_ROUNDS; round++) {
 		for_each_possible_cpu(cpu) {
 			if (cpu % 2 != odd)
@@ -399,7 +400,7 @@ static void rise_to(struct rise *r, int prio)
 	for (spins = RISE_SPINS; spins && READ_ONCE(r->finds) == finds; spins--)
 		cpu_relax();
 	/* The next rise meets the next search at any of its levels. */
-	for (spins = below(r->t, 16); spins; spins--)
+	for (spins = finds % 16; spins; spins--)
 		cpu_relax();
 }
 
@@ -440,7 +441,6 @@ static int cpupri_test_init(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(t->level); i++)
 		t->level[i] = CPUPRI_INVALID;
 	t->task.cpus_ptr = &t->task.cpus_mask;
-	prandom_seed_state(&t->rnd, seed);
 	test->priv = t;
 	return 0;
 }

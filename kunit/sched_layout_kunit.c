@@ -180,15 +180,6 @@ static const struct btf_type *find_type(const struct btf *btf, const struct layo
 	return NULL;
 }
 
-static struct btf *kernel_btf(void)
-{
-#ifdef CONFIG_DEBUG_INFO_BTF
-	return bpf_get_btf_vmlinux();
-#else
-	return NULL;
-#endif
-}
-
 /* Fills in all members of the clause's structure. */
 static enum verdict read_type(struct subject *s)
 {
@@ -204,7 +195,7 @@ static enum verdict read_type(struct subject *s)
 	s->align = type->align;
 	s->nr = 0;
 	strscpy(s->why, "needs CONFIG_DEBUG_INFO_BTF", WORDS);
-	btf = kernel_btf();
+	btf = IS_ENABLED(CONFIG_DEBUG_INFO_BTF) ? bpf_get_btf_vmlinux() : NULL;
 	if (IS_ERR_OR_NULL(btf))
 		return NOT_JUDGED;
 	if (!type->btf)

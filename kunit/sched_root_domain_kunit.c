@@ -348,18 +348,14 @@ static void partitions_while_rt_runs(struct kunit *test)
 	rd_test_expect_agreement(test, "with this machine's own domains");
 }
 
-#ifdef CONFIG_HOTPLUG_CPU
-static void rd_test_bring_back(void *cpu)
-{
-	add_cpu((long)cpu);
-}
-
 static void hotplug_while_rt_runs(struct kunit *test)
 {
 	long cpu = cpumask_last(cpu_online_mask);
 
+	if (!IS_ENABLED(CONFIG_HOTPLUG_CPU))
+		kunit_skip(test, "n/a: CPUs of this kernel stay online");
 	rd_test_needs_cpus(test, 4);
-	KUNIT_ASSERT_EQ(test, kunit_add_action(test, rd_test_bring_back, (void *)cpu), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, bring_back, (void *)cpu), 0);
 	rd_test_start_tasks(test, num_online_cpus() - 1);
 	for (int i = 0; i < 4; i++) {
 		KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
@@ -372,12 +368,6 @@ static void hotplug_while_rt_runs(struct kunit *test)
 	kunit_release_action(test, rd_test_stop_tasks, NULL);
 	rd_test_expect_agreement(test, "after the RT tasks");
 }
-#else
-static void hotplug_while_rt_runs(struct kunit *test)
-{
-	kunit_skip(test, "n/a: CPUs of this kernel stay online");
-}
-#endif
 
 /* ---- CPUs with more RT tasks than they can run ---- */
 

@@ -369,9 +369,7 @@ static void find_lowest_rq_picks(struct kunit *test)
 static void rt_begin(struct kunit *test, bool push_ipi)
 {
 	sched_test_needs_cpus(test, 4);
-#ifdef HAVE_RT_PUSH_IPI
 	sched_test_set_feature(test, __SCHED_FEAT_RT_PUSH_IPI, push_ipi);
-#endif
 	rt_stay_on(test, 0, 0);
 }
 
@@ -410,30 +408,22 @@ static void preempted_task_is_pushed(struct kunit *test)
 	rt_leave_cpus(test);
 }
 
-/* How often a CPU has asked for the push IPI. */
-static int rt_ipi_rounds(void)
-{
-#ifdef HAVE_RT_PUSH_IPI
-	return atomic_read(&cpu_rq(0)->rd->rto_loop_next);
-#else
-	return 0;
-#endif
-}
-
 static void rt_pull(struct kunit *test, bool push_ipi)
 {
 	struct rt_actor *a, *urgent, *leaves;
-	int rounds;
+	atomic_t *asked;	/* how often a CPU has asked for the IPI */
+	int before;
 
 	rt_begin(test, push_ipi);
 	urgent = rt_occupy(test, 1, URGENT);
 	leaves = rt_occupy(test, 2, URGENT);
 	a = rt_waiter(test, 1, CPU(2));
 	rt_hold_cpu(test, urgent, push_ipi ? RT_NO_SWITCH : RT_NO_IRQ);
-	rounds = rt_ipi_rounds();
+	asked = &cpu_rq(0)->rd->rto_loop_next;
+	before = atomic_read(asked);
 	rt_stop(leaves);
 	rt_expect_on(test, a, 2, "CPU 2 has nothing more urgent");
-	KUNIT_EXPECT_EQ_MSG(test, rt_ipi_rounds() != rounds, push_ipi, "the IPI was asked for");
+	KUNIT_EXPECT_EQ_MSG(test, atomic_read(asked) != before, push_ipi, "the IPI was asked for");
 	rt_leave_cpus(test);
 }
 
@@ -495,7 +485,54 @@ static void task_that_becomes_less_urgent_makes_room(struct kunit *test)
 	rt_leave_cpus(test);
 }
 
-#ifdef HAVE_RT_PUSH_IPI
+/* ---- CPUs that go offline ---- */
+
+/* What hotplug does. */
+static void rt_take_offline(struct rq *rq)
+{
+	guard(rq_lock_irqsave)(rq);
+	set_rq_offline(rq);
+}
+
+static void rt_bring_online(void *rq)
+{
+	guard(rq_lock_irqsave)(rq);
+	set_rq_online(rq);
+}
+
+static int rt_nr_overloaded(void)
+{
+#ifdef CONFIG_SCHED_RTO_COUNT_SPLIT
+	return cpumask_weight(cpu_rq(0)->rd->rto_mask);
+#else
+	return atomic_read(&cpu_rq(0)->rd->rto_count);
+#endif
+}
+
+/* A task that cannot be moved in time waits for CPU 1. Nobody shall look for it there. */
+static void offline_cpu_is_not_overloaded(struct kunit *test)
+{
+	struct rq *rq = cpu_rq(1);
+	struct rt_actor *a;
+
+	rt_begin(test, false);
+	rt_occupy(test, 1, URGENT);
+	rt_occupy(test, 3, URGENT);
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, rt_bring_online, rq), 0);
+	rt_take_offline(rq);
+	a = rt_waiter(test, 1, CPU(3));
+	KUNIT_EXPECT_EQ_MSG(test, rt_nr_overloaded(), 0, "a task waits for an offline CPU");
+	rt_bring_online(rq);
+	KUNIT_EXPECT_EQ_MSG(test, rt_nr_overloaded(), 1, "the CPU is back");
+	rt_take_offline(rq);
+	KUNIT_EXPECT_EQ_MSG(test, rt_nr_overloaded(), 0, "the CPU is offline again");
+	sched_test_allow(test, a->task, CPU(1));
+	KUNIT_EXPECT_EQ_MSG(test, rt_nr_overloaded(), 0, "the task may run nowhere else");
+	rt_bring_online(rq);
+	KUNIT_EXPECT_EQ_MSG(test, rt_nr_overloaded(), 0, "the CPU is back without such a task");
+	rt_leave_cpus(test);
+}
+
 static void push_ipi_moves_a_waiting_task(struct kunit *test)
 {
 	rt_pull(test, true);
@@ -625,10 +662,7 @@ static void rt_overload_two(struct kunit *test)
 	rt_occupy(test, 3, URGENT);
 	rt_waiter(test, 1, CPU(3));
 	rt_waiter(test, 3, CPU(1));
-#ifndef CONFIG_SCHED_RTO_COUNT_SPLIT
-	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&cpu_rq(0)->rd->rto_count), 2,
-			    "the number of overloaded CPUs");
-#endif
+	KUNIT_EXPECT_EQ_MSG(test, rt_nr_overloaded(), 2, "the number of overloaded CPUs");
 }
 
 static void each_overloaded_cpu_is_visited_once_in_a_round(struct kunit *test)
@@ -661,7 +695,6 @@ static void only_overloaded_cpu_has_nobody_to_tell(struct kunit *test)
 	atomic_inc(&cpu_rq(1)->rd->rto_loop_next);
 	rt_expect_visits(test, want, ARRAY_SIZE(want));
 }
-#endif /* HAVE_RT_PUSH_IPI */
 
 static struct kunit_case sched_rt_cases[] = {
 	KUNIT_CASE_PARAM(find_lowest_rq_picks, rt_choices_gen_params),
@@ -671,14 +704,13 @@ static struct kunit_case sched_rt_cases[] = {
 	KUNIT_CASE(task_that_becomes_less_urgent_makes_room),
 	KUNIT_CASE(pulled_task_may_use_the_cpu),
 	KUNIT_CASE(room_is_made_for_a_task_that_must_stay),
-#ifdef HAVE_RT_PUSH_IPI
+	KUNIT_CASE(offline_cpu_is_not_overloaded),
 	KUNIT_CASE(push_ipi_moves_a_waiting_task),
 	KUNIT_CASE(push_ipi_goes_on_to_the_next_cpu),
 	KUNIT_CASE(one_push_ipi_at_a_time),
 	KUNIT_CASE(each_overloaded_cpu_is_visited_once_in_a_round),
 	KUNIT_CASE(cpu_never_sends_the_ipi_to_itself),
 	KUNIT_CASE(only_overloaded_cpu_has_nobody_to_tell),
-#endif
 	{}
 };
 

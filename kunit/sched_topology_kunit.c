@@ -348,9 +348,7 @@ static void llc_pointers_are_those_of_the_llc(struct kunit *test)
 /* The scan finds the cluster of the target as the first group of the LLC. */
 static void first_group_of_the_llc_is_the_cluster(struct kunit *test)
 {
-	static const struct sched_test_topology t = {
-		.name = "clusters of 2 in LLCs of 4", .cpus = 8, .cluster = 2, .llc = 4,
-	};
+	static const struct sched_test_topology t = { .cpus = 8, .cluster = 2, .llc = 4 };
 
 	sched_test_install(test, &t);
 	guard(mutex)(&sched_domains_mutex);
@@ -417,9 +415,7 @@ expect_fixed(struct kunit *test, const char *fix, bool there, const char *defect
 /* A key that counts partitions is on while one of them has clusters. */
 static void cluster_key_counts_partitions(struct kunit *test)
 {
-	static const struct sched_test_topology t = {
-		.name = "clusters of 2", .cpus = 8, .cluster = 2, .llc = 8,
-	};
+	static const struct sched_test_topology t = { .cpus = 8, .cluster = 2, .llc = 8 };
 	static const unsigned int two[] = { 0, 4 };
 	int before = cluster_key();
 
@@ -474,9 +470,7 @@ static void no_cluster_is_not_the_first_cluster(struct kunit *test)
 /* Each LLC has two little and two big CPUs, so CPUs 0 and 1 are little. */
 static void capacity_key_survives_other_partitions(struct kunit *test)
 {
-	static const struct sched_test_topology t = {
-		.name = "big and little", .cpus = 8, .llc = 4, .little = 2,
-	};
+	static const struct sched_test_topology t = { .cpus = 8, .llc = 4, .little = 2 };
 	static const unsigned int maps[][3] = { { 0 }, { 0, 2 }, { 0, 1, 2 } };
 	const void *little, *big;
 
@@ -500,9 +494,7 @@ static void bring_back(void *cpu)
 /* CPU 3 has no cluster while CPU 2 is offline, and has one again when it is back. */
 static void clusters_follow_hotplug(struct kunit *test)
 {
-	static const struct sched_test_topology t = {
-		.name = "clusters of 2", .cpus = 4, .cluster = 2, .llc = 4,
-	};
+	static const struct sched_test_topology t = { .cpus = 4, .cluster = 2, .llc = 4 };
 
 	if (!IS_ENABLED(CONFIG_HOTPLUG_CPU))
 		kunit_skip(test, "n/a: CPUs of this kernel stay online");
