@@ -128,7 +128,7 @@ class OwnBuild:
 
     def _top(self, record: Path) -> str:
         """How an object's command spells the tree: "", or "../", or an absolute path with a slash at its end."""
-        source = re.search(r"^source_(\S+)\.o := (\S+)", self._text(record), re.M)
+        source = re.search(r"^source_(\S+)\.[os] := (\S+)", self._text(record), re.M)
         return source[2].partition(source[1])[0] if source else ""
 
     def source_of(self, record: Path) -> Path:

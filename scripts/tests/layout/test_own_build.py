@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -75,6 +76,9 @@ of = ["written"]
 """
 
 
+CLANG = next(filter(shutil.which, ("clang", *(f"clang-{major}" for major in range(25, 15, -1)))), "clang")
+
+
 @dataclass(frozen=True)
 class Built:
     """A toy kernel that was built."""
@@ -142,7 +146,7 @@ def snapshot(*tops: Path) -> dict[str, tuple[int, int]]:
 @pytest.fixture(params=["in place", "O=", "O= inside", "clang", "wrapped"])
 def built(request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Built:
     """A toy kernel, built in each way."""
-    compiler = {"clang": "clang", "wrapped": "env gcc"}.get(request.param, "gcc")
+    compiler = {"clang": CLANG, "wrapped": "env gcc"}.get(request.param, "gcc")
     toys.needs(compiler.split()[-1])
     tree = tmp_path / "linux"
     for name, text in FILES.items():
@@ -217,6 +221,27 @@ def test_an_error_of_the_compiler_is_told(built: Built) -> None:
     code, said = built.judge(built.patch("drivers/toy/toy.h", "u64 read;", "u65 read;"))
     assert code == 2 and "does not compile with the patch" in said and "u65" in said, said
     assert "/schedline-" not in said
+
+
+def test_a_width_may_call_a_function(built: Built) -> None:
+    """As that of uclamp's bit fields does, where it is no constant: it was an error of clang's."""
+    types = built.tree / "include/linux/types.h"
+    types.write_text(f"{types.read_text()}static inline int bits_of(long value)\n{{\n\treturn value > 1;\n}}\n")
+    width = "__builtin_constant_p(1L << 10) ? 11 : bits_of(1L << 10)"
+    code, said = built.judge(built.patch("drivers/toy/toy.h", "u64 read;", f"u64 read;\n\tu64 value : ({width});"))
+    assert code == 0 and "new on line 0: value" in said, said
+
+
+def test_a_header_that_kbuild_generates_is_not_taken_as_it_was(built: Built) -> None:
+    """Where make O= had built the tree, a new page flag was seen by nobody."""
+    (built.tree / "include/linux/flags.h").write_text("enum flags { FIRST, LAST };\n")
+    main_of = 'int main(void)\n{\n\tasm volatile("" : : "i" (LAST));\n\treturn 0;\n}\n'
+    (built.tree / "kernel/bounds.c").write_text(f"#include <linux/flags.h>\n{main_of}")
+    text = (built.build / "kernel/.fork.o.cmd").read_text().replace("kernel/fork.o", "kernel/bounds.s")
+    text = text.replace("kernel/fork.c", "kernel/bounds.c").replace("drivers/toy/inner.h", "include/linux/flags.h")
+    (built.build / "kernel/.bounds.s.cmd").write_text(text)
+    code, said = built.judge(built.patch("include/linux/flags.h", "FIRST,", "FIRST, SECOND,"))
+    assert code == 2 and "may change include/generated/bounds.h" in said, said
 
 
 def test_a_patch_that_the_tree_has_is_compared_with_the_tree_before(built: Built) -> None:
