@@ -22,6 +22,11 @@ _MOST_NAMES = 3
 _HEADER = re.compile(rb"\s*(?:From \S+|(?!Index:)[A-Za-z][A-Za-z0-9-]*:[ \t])")
 """Begins a mail. quilt's "Index: file" begins a diff."""
 
+_FILES = re.compile(
+    rb"^(diff --git (?=\S+ \S+\n)|--- (?=.*\n\+\+\+ .*\n@@ -))([^\s\"]\S*)( |.*\n\+\+\+ )([^\s\"]\S*)", re.M
+)
+"""The names of a file before and after a change."""
+
 _PLAIN = ("--no-ext-diff", "--no-color", "--full-index", "--src-prefix=a/", "--dst-prefix=b/")
 
 _HOOK = """\
@@ -34,10 +39,10 @@ git diff --cached --quiet && exit 0
 
 
 def diff_of(text: bytes) -> bytes:
-    """The diff in a text, all diffs of a series one after the other.
+    """The diff in a text, all diffs of a series one after the other, with the prefixes a/ and b/.
 
-    A mail may be encoded in any way, may have CRLF, and an mbox may have several; those without a diff, such as a cover
-    letter, have no part in it. Any other text is returned as it is, but for CRLF.
+    A mail may be encoded in any way, may have CRLF, and an mbox may have several, in any order; those without a diff,
+    such as a cover letter, have no part in it.
     """
     if _HEADER.match(text):
         with tempfile.TemporaryDirectory(prefix="schedline-") as name:
@@ -46,17 +51,45 @@ def diff_of(text: bytes) -> bytes:
             (scratch / "mails").mkdir()
             # A mail without a "From " line is one mail (-b).
             try_git(scratch, "mailsplit", "-b", f"-o{scratch / 'mails'}", scratch / "mbox")
-            found = b"".join(_diff(scratch, mail.read_bytes()) for mail in sorted((scratch / "mails").iterdir()))
-        if found.strip():
-            return found
-    lines = text.count(b"\n")
-    return text.replace(b"\r\n", b"\n") if lines and lines == text.count(b"\r\n") else text
+            mails = [file.read_bytes() for file in sorted((scratch / "mails").iterdir())]
+            found = [(_number(mail), diff) for mail in mails if (diff := _diff(scratch, mail)).strip()]
+        if found:
+            if len({number for number, _ in found}) == len(found):
+                found.sort()
+            return b"".join(diff for _, diff in found)
+    return _usual(text)
+
+
+def _number(mail: bytes) -> int:
+    """Which patch of its series a mail is; 0 if it does not say so."""
+    match = re.search(rb"^Subject:[^]]*?\b(\d+)/\d+\]", mail.partition(b"\n\n")[0].replace(b"\r", b""), re.M)
+    return int(match[1]) if match else 0
 
 
 def _diff(scratch: Path, mail: bytes) -> bytes:
     diff = scratch / "diff"
     git(scratch, "mailinfo", scratch / "message", diff, stdin=mail)
-    return diff.read_bytes()
+    return _usual(diff.read_bytes())
+
+
+def _usual(text: bytes) -> bytes:
+    """A diff without CRLF, and with the prefixes that git uses unless it is configured otherwise."""
+    lines = text.count(b"\n")
+    text = text.replace(b"\r\n", b"\n") if lines and lines == text.count(b"\r\n") else text
+    pairs = [match.group(2, 4) for match in _FILES.finditer(text)]
+    # diff.noprefix leaves the names as they are; -R, or two directories, give them other prefixes.
+    is_bare = any(
+        one.partition(b"/")[0] == other.partition(b"/")[0] or b"/" not in one or b"/" not in other
+        for one, other in pairs
+    )
+
+    def name(prefix: bytes, old: bytes) -> bytes:
+        return old if old == b"/dev/null" else prefix + (old if is_bare else old.partition(b"/")[2])
+
+    def both(match: re.Match[bytes]) -> bytes:
+        return match[1] + name(b"a/", match[2]) + match[3] + name(b"b/", match[4])
+
+    return _FILES.sub(both, text)
 
 
 def git_patch(kdir: Path, commit: str | None, between: str | None) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import quopri
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -65,6 +66,17 @@ def one_mail(series: Path) -> bytes:
     return head + one_diff(series) + b"-- \n2.39\n"
 
 
+def of_another_make(series: Path, *words: str) -> bytes:
+    """Both changes as other options of git, or other programs, print them."""
+    return git(series, "diff", *words, "HEAD~2", "HEAD").encode() + b"\n"
+
+
+def backwards(series: Path) -> bytes:
+    """An mbox whose mails are in the order in which they were answered."""
+    first, second = re.split(rb"^(?=From )", mails(series), flags=re.M)[1:]
+    return second + first
+
+
 FORMS: dict[str, Callable[[Path], bytes]] = {
     "diff": one_diff,
     "diff with CRLF": lambda series: one_diff(series).replace(b"\n", b"\r\n"),
@@ -72,6 +84,15 @@ FORMS: dict[str, Callable[[Path], bytes]] = {
     "mail": one_mail,
     "mail with CRLF": lambda series: one_mail(series).replace(b"\n", b"\r\n"),
     "mail in base64": lambda series: encoded(one_mail(series), "base64"),
+    "mail in base64 with CRLF": lambda series: encoded(one_mail(series).replace(b"\n", b"\r\n"), "base64").replace(
+        b"\r\n\r\n", b"\n\n", 1
+    ),
+    "mbox backwards": backwards,
+    "without prefixes": lambda series: of_another_make(series, "--no-prefix"),
+    "with prefixes of its own": lambda series: of_another_make(series, "--src-prefix=i/", "--dst-prefix=w/"),
+    "diff of two directories": lambda series: re.sub(
+        rb"diff --git .*\nindex .*\n", b"", of_another_make(series, "--src-prefix=linux.orig/", "--dst-prefix=linux/")
+    ),
     "mail in quoted-printable": lambda series: encoded(one_mail(series), "quoted-printable"),
     "mbox": mails,
     "mbox with CRLF": lambda series: mails(series).replace(b"\n", b"\r\n"),
