@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 
 from schedlib.contracts.contract_rules import Rules, has_member
-from schedlib.contracts.struct_source import HEADERS, in_words
+from schedlib.contracts.struct_source import HEADERS, in_words, without_comments
 from schedlib.layout.headroom import Guarded, guarded_lines, lines_with_less_room
 from schedlib.layout.members import Structure, root_of
 from schedlib.layout.patch_text import added_lines, removed_lines
@@ -347,6 +348,7 @@ def lost_members(
     before: Callable[[str], str | None],
     after: Callable[[str], str | None],
     told: Sequence[Finding] = (),
+    bodies: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Finding]:
     """Each member of a contract that its source no longer has in any configuration: without it less is held.
 
@@ -354,11 +356,13 @@ def lost_members(
         before: returns the text of a file without the patch; None if there is no such file.
         after: the same with the patch.
         told: findings that tell it already.
+        bodies: what the patch leaves or puts between the braces of structures, in whatever file, by tag.
     """
     known = {each.tag for each in told if each.error}
     for tag, names, _ in rules.members:
         files = HEADERS if rules.files[tag] in HEADERS else (rules.files[tag],)
-        old, new = ("\n".join(read(file) or "" for file in files) for read in (before, after))
+        old, new = (without_comments("\n".join(read(file) or "" for file in files)) for read in (before, after))
+        new += bodies.get(tag, "")
         if tag not in known and old != new and has_member(old, names) and not has_member(new, names):
             rule = _named_by(rules, tag, root_of(names[0]))
             what = f"{' or '.join(names)} is gone, and the contract of struct {tag} names it"

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from schedlib.contracts.contract_rules import Rules, our_rules, pack_rules
+from schedlib.contracts.struct_source import bodies
 from schedlib.errors import DoesNotBuild
 from schedlib.kernel.build import first_error
 from schedlib.layout.compile import Column
@@ -192,7 +193,9 @@ class Looks:
     def not_looked_at(self, rules: Rules, packs: Rules) -> list[Finding]:
         """What no compiler saw, and members of contracts that the sources have lost."""
         old, new = ({file: both[side] or None for file, both in self._versions.texts.items()} for side in (0, 1))
-        lost = [each for held in (rules, packs) for each in lost_members(held, old.get, new.get, self.found)]
+        after = (body for text in new.values() for body in bodies(text or ""))
+        moved = {body.tag: " ".join(line.text for line in body.lines) for body in after}
+        lost = [each for held in (rules, packs) for each in lost_members(held, old.get, new.get, self.found, moved)]
         return [*not_compiled(self.blind(), self.names, self.why, self._hint), *lost, *redefined(self.patch)]
 
     def _hint(self, options: Sequence[str]) -> str:

@@ -78,10 +78,8 @@ def _usual(text: bytes) -> bytes:
     text = text.replace(b"\r\n", b"\n") if lines and lines == text.count(b"\r\n") else text
     pairs = [match.group(2, 4) for match in _FILES.finditer(text)]
     # diff.noprefix leaves the names as they are; -R, or two directories, give them other prefixes.
-    is_bare = any(
-        one.partition(b"/")[0] == other.partition(b"/")[0] or b"/" not in one or b"/" not in other
-        for one, other in pairs
-    )
+    tops = [(one.partition(b"/")[0], other.partition(b"/")[0]) for one, other in pairs]
+    is_bare = any(one == other not in (b"a", b"b") for one, other in tops)
 
     def name(prefix: bytes, old: bytes) -> bytes:
         return old if old == b"/dev/null" else prefix + (old if is_bare else old.partition(b"/")[2])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -434,6 +435,20 @@ def test_a_structure_that_goes_to_another_file_is_not_new(built: Built) -> None:
     fresh = built.patch("drivers/toy/fresh.h", "", "struct moved {\n\tu64 first;\n};\n")
     code, text = built.judge(gone + as_new(fresh, "drivers/toy/fresh.h"))
     assert code == 0 and "NOTE" not in text and "at 4 of 4 changed lines" in text, text
+
+
+def test_a_structure_of_a_contract_may_go_to_another_file(built: Built) -> None:
+    """Its members, and words of comments, were told as gone."""
+    text = (built.tree / "drivers/toy/toy.h").read_text()
+    (built.tree / "drivers/toy/toy.h").write_text(text.replace("struct toy {", "/* written by each */\nstruct toy {"))
+    _, body, _ = re.split(r"(^/.*^};\n)", (built.tree / "drivers/toy/toy.h").read_text(), flags=re.M | re.S)
+    gone = built.patch("drivers/toy/toy.h", body, '#include "fresh.h"\n')
+    fresh = built.patch("drivers/toy/fresh.h", "", body)
+    code, said = built.judge(gone + as_new(fresh, "drivers/toy/fresh.h"))
+    assert code == 3 and "needs CONFIG_MORE=y" in said and "ERROR" not in said, said
+    less = built.patch("drivers/toy/fresh.h", "", body.replace("\tu64 written ____cacheline_aligned;\n", ""))
+    code, said = built.judge(gone + as_new(less, "drivers/toy/fresh.h"))
+    assert code == 1 and "written is gone" in said, said
 
 
 def test_a_public_header_may_rely_on_others(built: Built) -> None:
