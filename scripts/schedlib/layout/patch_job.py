@@ -113,6 +113,7 @@ class Looks:
         self.found: list[Finding] = []
         self.looks: list[PatchLook] = []
         self.why: dict[str, str] = {}
+        self._tags: dict[tuple[str, int], set[str]] = {}
 
     @property
     def names(self) -> list[str]:
@@ -153,7 +154,27 @@ class Looks:
 
     def blind(self) -> list[ChangedLine]:
         """The changed lines that no compiler saw."""
-        return unseen(self.lines, [(each.before, each.after) for each in self.looks])
+        return [
+            line
+            for line in self.lines
+            if unseen([line], [(each.before, each.after) for each in self.looks if self._is_of(line, each.rules)])
+        ]
+
+    def _is_of(self, line: ChangedLine, rules: Rules) -> bool:
+        """Whether rules are about the structure of a line, and not about one of the same name in another file."""
+        tag = line.place.tag
+        file = rules.files.get(tag, line.file)
+        return tag in rules.files and (file == line.file or tag not in self._declared(file, not line.removed))
+
+    def _is_judged(self, line: ChangedLine, rules: Rules) -> bool:
+        return line.place.tag in rules.types() and self._is_of(line, rules)
+
+    def _declared(self, file: str, side: int) -> Collection[str]:
+        if (file, side) not in self._tags:
+            texts = self._versions.texts
+            text = texts[file][side] if file in texts else self._versions.text.read(file) or ""
+            self._tags[file, side] = {body.tag for body in bodies(text)}
+        return self._tags[file, side]
 
     def further(self, own: Column | None, rules: Rules, packs: Rules) -> None:
         """Look at what was not compiled so far, with the options that it names; an owner's build has no others.
@@ -161,15 +182,14 @@ class Looks:
         Args:
             own: the configuration of packs, for structures without a contract.
         """
-        known = {*rules.types(), *packs.types()}
-        plain = [line for line in self.lines if line.place.tag not in known]
+        plain = [line for line in self.lines if not self._is_judged(line, rules) and not self._is_judged(line, packs)]
         self._without_contract(own, plain)
         if own is None:
             return
         for wanted in filter(None, dict.fromkeys(map(options_of, self.blind()))):
             blind = [line for line in self.blind() if options_of(line) == wanted]
             for base, held in ((TIGHTEST, rules), (_PACKS, packs)):
-                if any(line.place.tag in held.types() for line in blind):
+                if any(self._is_judged(line, held) for line in blind):
                     self.at(Column(own.arch, "+".join((base, *wanted))), held)
             self._without_contract(Column(own.arch, "+".join((_PACKS, *wanted))), set(blind) & set(plain))
 

@@ -451,6 +451,19 @@ def test_a_structure_of_a_contract_may_go_to_another_file(built: Built) -> None:
     assert code == 1 and "written is gone" in said, said
 
 
+@pytest.mark.parametrize(("name", "file", "old"), [("toy", "toy.h", "u64 read;"), ("twin", "toy.c", "u64 first;")])
+def test_a_structure_of_the_same_name_is_another_one(built: Built, name: str, file: str, old: str) -> None:
+    """What no compiler saw of it counted as seen, where that of another file was compiled."""
+    (built.tree / "drivers/other").mkdir()
+    text = f"#include <linux/types.h>\nstruct {name} {{\n\tu64 first;\n}};\n"
+    (built.tree / "drivers/other/other.c").write_text(text)
+    (built.tree / "drivers/toy/toy.c").write_text(text)
+    other = built.patch("drivers/other/other.c", "u64 first;", "u64 first, second;")
+    code, said = built.judge(built.patch(f"drivers/toy/{file}", old, f"{old}\n\tu64 more_of_it;") + other)
+    assert code == 3 and "drivers/other/other.c:3: WARNING: not compiled" in said, said
+    assert "at 1 of 3 changed lines" in said, said
+
+
 def test_a_public_header_may_rely_on_others(built: Built) -> None:
     """As pipe_fs_i.h does: it was an error of the compiler."""
     (built.tree / "include/linux/mmu_context.h").write_text("struct other { int a; };\n")
