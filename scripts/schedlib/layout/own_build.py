@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from os.path import normpath
 from pathlib import Path
 from typing import ClassVar
@@ -27,7 +28,7 @@ from schedlib.layout.compile import Column
 from schedlib.layout.kernel_text import KernelText, text_of_directory
 from schedlib.layout.layout_options import ColumnOptions, InitOptions, LayoutOptions
 from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, joined, units_for
-from schedlib.layout.patch_coverage import Texts
+from schedlib.layout.patch_coverage import Texts, of_kernel
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.type_slice import reaches
 from schedlib.layout.unit_build import UnitBuild, command_of, lay_out, opaque_headers
@@ -110,7 +111,11 @@ class OwnBuild:
             return record
         if file.startswith("include/"):
             return self.any_record()
-        return next((each for each in self.records(str(Path(file).parent)) if file in self.read_by(each)), None)
+        # No object lies beside the headers of an architecture.
+        usual = filter(None, map(self.record_of, _USUAL))
+        return next(
+            (each for each in chain(self.records(str(Path(file).parent)), usual) if file in self.read_by(each)), None
+        )
 
     @cached_property
     def _texts(self) -> dict[Path, str]:
@@ -190,7 +195,7 @@ class Versions:
         return {
             name: tuple((data or b"").decode(errors="replace") for data in both)  # type: ignore[misc]
             for name, both in self.sources.items()
-            if name.endswith((".h", ".c"))
+            if of_kernel(name)
         }
 
     def layouts(

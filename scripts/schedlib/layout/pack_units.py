@@ -100,7 +100,7 @@ def _text(file: Path) -> str:
 
 
 def _included(file: str, src: Path) -> str:
-    return f"<{file.removeprefix(_PUBLIC).removeprefix('uapi/')}>" if file.startswith(_PUBLIC) else f'"{src / file}"'
+    return f"<{file.removeprefix(_PUBLIC)}>" if file.startswith(_PUBLIC) else f'"{src / file}"'
 
 
 def units_of(

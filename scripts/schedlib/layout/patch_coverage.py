@@ -26,6 +26,9 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _OPTION = re.compile(r"(!\s*(?:defined\s*\(?\s*|IS_ENABLED\s*\(\s*)?)?\b(CONFIG_\w+)")
 
 
+_PROGRAMS = ("tools/", "scripts/", "usr/", "Documentation/")
+
+
 @dataclass(frozen=True)
 class StructLine:
     """Where a line is.
@@ -79,9 +82,14 @@ Texts = Mapping[str, tuple[str, str]]
 """Files of a kernel without and with a patch; "" if there is none."""
 
 
+def of_kernel(file: str) -> bool:
+    """Whether a file is a source or header of the kernel, and not of a program that runs beside it."""
+    return file.endswith((".h", ".c")) and not file.startswith(_PROGRAMS)
+
+
 def changed_texts(tree: Tree, before: str, after: str) -> Texts:
     """The headers and sources in which two commits differ."""
-    names = (name for name in differing(tree, before, after) if name.endswith((".h", ".c")))
+    names = filter(of_kernel, differing(tree, before, after))
     return {name: (tree.read(name, before) or "", tree.read(name, after) or "") for name in names}
 
 

@@ -202,7 +202,8 @@ class Looks:
                 look = self.at(column, Rules((), (), files=tags))
             except DoesNotBuild as error:
                 error_line = first_error(error.observed).splitlines()[0].strip()
-                self.why |= dict.fromkeys(tags, f"{file} does not compile: {error_line}")
+                what = f"{file} does not compile"
+                self.why |= dict.fromkeys(tags, error_line if error_line.startswith(what) else f"{what}: {error_line}")
                 continue
             looked += [(look, tag) for tag in tags] if look else []
         # A structure that goes to another file is not a new one.

@@ -194,6 +194,37 @@ def test_a_public_header_is_compiled_as_a_usual_object(built: Built) -> None:
     assert code == 0 and "struct shared, which has no contract: 16 bytes on 1 line became 24 bytes" in said, said
 
 
+def test_a_public_header_may_have_the_name_of_one_of_users(built: Built) -> None:
+    """As sched/types.h does: the other one was compiled, and the change not looked at."""
+    (built.tree / "include/uapi/linux").mkdir(parents=True)
+    (built.tree / "include/uapi/linux/shared.h").write_text("struct of_users {\n\tint first;\n};\n")
+    code, said = built.judge(built.patch("include/uapi/linux/shared.h", "int first;", "long first;"))
+    assert code == 0 and "struct of_users, which has no contract: 4 bytes" in said, said
+
+
+def test_a_header_of_an_architecture_is_compiled_as_an_object_that_reads_it(built: Built) -> None:
+    """No object lies beside it."""
+    file = "arch/toy/include/asm/thread.h"
+    (built.tree / file).parent.mkdir(parents=True)
+    (built.tree / file).write_text("struct thread {\n\tint first;\n};\n")
+    patch = built.patch(file, "int first;", "long first;")
+    code, said = built.judge(patch)
+    assert code == 3 and f"no object of {built.build} is made from {file}" in said, said
+    record_of = built.build / "kernel/.fork.o.cmd"
+    record_of.write_text(record_of.read_text().replace("drivers/toy/inner.h", file))
+    code, said = built.judge(patch)
+    assert code == 0 and "struct thread, which has no contract: 4 bytes" in said, said
+
+
+@pytest.mark.parametrize("file", ["tools/perf/util/thread.h", "scripts/mod/modpost.h"])
+def test_a_program_that_runs_beside_the_kernel_is_not_looked_at(built: Built, file: str) -> None:
+    """Its structures are never compiled for a kernel: INCONCLUSIVE was no answer."""
+    (built.tree / file).parent.mkdir(parents=True)
+    (built.tree / file).write_text("struct thread {\n\tint first;\n};\n")
+    code, said = built.judge(built.patch(file, "int first;", "long first;"))
+    assert code == 0 and "0 changed lines" in said, said
+
+
 def test_a_line_that_is_not_configured_is_not_judged(built: Built) -> None:
     """It may be looked at in another configuration, which is said."""
     code, said = built.judge(built.patch("drivers/toy/toy.h", "more;\n", "more;\n\tu64 most;\n"))

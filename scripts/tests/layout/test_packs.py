@@ -421,7 +421,7 @@ def test_units() -> None:
     assert [unit.conditions for unit in units] == [(), ("64bit", "CONFIG_NET")]
     assert '#include "/src/fs/p.c"' in units[0].text(Path("/src"))
     assert "#include <net/b.h>" in units[1].text(Path("/src"))
-    assert "\n#include <linux/c.h>\nstruct " in Unit(("include/uapi/linux/c.h",), ()).text(Path())
+    assert "\n#include <uapi/linux/c.h>\nstruct " in Unit(("include/uapi/linux/c.h",), ()).text(Path())
 
 
 def test_structures_behind_one_that_is_missing_are_read(tmp_path: Path) -> None:
