@@ -12,7 +12,7 @@ from types import MappingProxyType
 from schedlib.contracts.contract_rules import Rules, has_member
 from schedlib.contracts.struct_source import HEADERS, in_words, without_comments
 from schedlib.layout.headroom import Guarded, guarded_lines, lines_with_less_room
-from schedlib.layout.members import Structure, root_of
+from schedlib.layout.members import Member, Structure, root_of
 from schedlib.layout.patch_text import added_lines, removed_lines
 from schedlib.layout.rule_judge import (
     ClauseResult,
@@ -250,10 +250,15 @@ class PatchLook:
         """Members that begin a line by luck: an attribute did it, and is gone."""
         line = self.after.line
         for tag, old, new in self._pairs(self._named):
-            for member in new.members:
+            told: set[int] = set()
+            # The empty ones come last: a padding is told as what lies behind it.
+            for member in sorted(new.members, key=lambda each: not each.size):
                 was = old.member(member.name)
-                if was is None or not was.align >= line > member.align or member.offset % line:
+                if was is None or not _aligned(old, was) >= line > _aligned(new, member) or member.offset % line:
                     continue
+                if member.offset in told:
+                    continue
+                told.add(member.offset)
                 rule = _named_by(self.rules, tag, member.name)
                 text = (
                     f"{member.name} lost its alignment, and begins line {self.after.line_of(member.offset)} only "
@@ -315,6 +320,12 @@ def _named_by(rules: Rules, tag: str, name: str, new: Structure | None = None) -
             its = (each for each in rules.clauses if each.type == tag and each.rule in ids)
             return next((each.rule for each in its if not roots.isdisjoint(map(root_of, each.named))), "")
     return ""
+
+
+def _aligned(structure: Structure, member: Member) -> int:
+    """What attributes demand where a member begins, be it of the padding in front of it, or of what it is in."""
+    empty = (each for each in structure.members if not each.size)
+    return max([member.align, *(each.align for each in (*empty, *structure.unnamed) if each.offset == member.offset)])
 
 
 def _places(structure: Structure | None) -> tuple[int, list[tuple[str, int, int]]] | None:

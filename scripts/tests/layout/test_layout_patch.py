@@ -257,6 +257,10 @@ def test_an_alignment_that_is_dropped_and_not_needed_here_is_told() -> None:
     assert str(row) == f"x.h:3: WARNING: x.R1: {said}"
     (row,) = findings(NAMED, patch, changed(A, B, replace(C, align=64)), changed(A, B, C))
     assert row.note and "c lost its alignment" in row.text
+    pad = replace(B, name="_pad_", size=0, align=64)
+    for less in (changed(A, B), changed(A, B, replace(pad, align=1))):
+        rows = findings(NAMED, patch.replace(b"+u64 b", b"-_pad_;\n+u64 b"), changed(A, B, pad), less)
+        assert [str(row) for row in rows] == [f"x.h:3: WARNING: x.R1: {said}"]
 
 
 def test_members_that_no_line_removes_are_told() -> None:
