@@ -139,8 +139,10 @@ def opened(options: LayoutOptions | InitOptions, patch: bytes = b"") -> Iterator
         SchedlineError: the patch does not belong to the tree, or the tree or the machine does not allow it.
     """
     if own := chosen_build(options):
-        of_git = (options.commit, options.between) if isinstance(options, LayoutOptions) else (None, None)
-        with patched(own, patch, git_revisions(*of_git)) as versions:
+        of_git = None
+        if isinstance(options, LayoutOptions):
+            of_git = git_revisions(options.commit, options.between, options.staged)
+        with patched(own, patch, of_git) as versions:
             yield versions
         return
     archs, configs = options.columns.arch, options.columns.config

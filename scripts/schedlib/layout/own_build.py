@@ -29,6 +29,7 @@ from schedlib.layout.kernel_text import KernelText, text_of_directory
 from schedlib.layout.layout_options import ColumnOptions, InitOptions, LayoutOptions
 from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, joined, units_for
 from schedlib.layout.patch_coverage import Texts, of_kernel
+from schedlib.layout.patch_text import chosen_index
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.type_slice import reaches
 from schedlib.layout.unit_build import UnitBuild, command_of, lay_out, opaque_headers
@@ -368,5 +369,5 @@ def _repository(tree: Path, files: Mapping[str, bytes | None], place: Path) -> s
 
 
 def _blob(tree: Path, revision: str, file: str) -> bytes | None:
-    done = try_git(tree, "cat-file", "blob", f"{revision}:{file}")
+    done = try_git(tree, "cat-file", "blob", f"{revision}:{file}", env={} if revision else chosen_index())
     return None if done.returncode else done.stdout

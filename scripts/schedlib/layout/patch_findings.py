@@ -324,8 +324,9 @@ def _named_by(rules: Rules, tag: str, name: str, new: Structure | None = None) -
 
 def _aligned(structure: Structure, member: Member) -> int:
     """What attributes demand where a member begins, be it of the padding in front of it, or of what it is in."""
-    empty = (each for each in structure.members if not each.size)
-    return max([member.align, *(each.align for each in (*empty, *structure.unnamed) if each.offset == member.offset)])
+    empty = [(each.offset, each.align) for each in structure.members if not each.size]
+    around = [(each.offset, each.align) for each in structure.unnamed]
+    return max([member.align, *(align for offset, align in (*empty, *around) if offset == member.offset)])
 
 
 def _places(structure: Structure | None) -> tuple[int, list[tuple[str, int, int]]] | None:

@@ -106,9 +106,7 @@ def git_patch(kdir: Path, commit: str | None, between: str | None) -> bytes:
     else:
         which = ["--cached"] if between is None else ["--end-of-options", between]
         words = ["diff", *_PLAIN, *which, "--"]
-    # In a hook of `git commit -a` the index is another file.
-    index = {"GIT_INDEX_FILE": str(Path(chosen).absolute())} if (chosen := os.environ.get("GIT_INDEX_FILE")) else {}
-    done = try_git(kdir, *words, env=index)
+    done = try_git(kdir, *words, env=chosen_index())
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         raise SchedlineError(
@@ -117,8 +115,17 @@ def git_patch(kdir: Path, commit: str | None, between: str | None) -> bytes:
     return done.stdout
 
 
-def git_revisions(commit: str | None, between: str | None) -> tuple[str, str] | None:
-    """The revisions before and after a patch that git was asked for; None if it is that of the index."""
+def chosen_index() -> dict[str, str]:
+    """In a hook of `git commit -a` the index is another file."""
+    return {"GIT_INDEX_FILE": str(Path(chosen).absolute())} if (chosen := os.environ.get("GIT_INDEX_FILE")) else {}
+
+
+def git_revisions(
+    commit: str | None = None, between: str | None = None, staged: bool = False
+) -> tuple[str, str] | None:
+    """The revisions before and after a patch that git was asked for, "" being the index; None if it was not asked."""
+    if staged:
+        return "HEAD", ""
     if commit is not None:
         return f"{commit}^", commit
     before, _, after = (between or "").partition("..")

@@ -353,6 +353,20 @@ def test_a_commit_without_a_parent_is_told(tmp_path: Path, built: Built) -> None
         main.main(["layout", "--kdir", str(built.tree), *built.words, "--commit", "HEAD"])
 
 
+def test_what_is_staged_is_judged_though_the_tree_has_gone_on(built: Built) -> None:
+    """It did not apply, which the hook lets pass."""
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@localhost"]
+    header = built.tree / "drivers/toy/toy.h"
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *words], cwd=built.tree, check=True)
+    header.write_text(header.read_text().replace("aligned;\n", "aligned;\n\tu64 next;\n"))
+    subprocess.run(["git", "add", "drivers/toy/toy.h"], cwd=built.tree, check=True)
+    header.write_text(header.read_text().replace("next;", "last;"))
+    contracts = ["--contracts", str(built.contracts)]
+    assert main.main(["layout", "--kdir", str(built.tree), *built.words, *contracts, "--staged"]) == 1
+    assert "next on line 1" in built.capsys.readouterr().out
+
+
 def test_a_build_that_is_none_is_told(tmp_path: Path, built: Built) -> None:
     (tmp_path / "empty").mkdir()
     there = replace(built, words=("--build", str(tmp_path / "empty")))
