@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from os.path import normpath
 from pathlib import Path
 from typing import ClassVar
@@ -113,10 +112,9 @@ class OwnBuild:
         if file.startswith("include/"):
             return self.any_record()
         # No object lies beside the headers of an architecture.
-        usual = filter(None, map(self.record_of, _USUAL))
-        return next(
-            (each for each in chain(self.records(str(Path(file).parent)), usual) if file in self.read_by(each)), None
-        )
+        is_arch = re.match(r"arch/\w+/include/", file)
+        records = filter(None, map(self.record_of, _USUAL)) if is_arch else self.records(str(Path(file).parent))
+        return next((each for each in records if file in self.read_by(each)), None)
 
     @cached_property
     def _texts(self) -> dict[Path, str]:
@@ -254,7 +252,7 @@ class Versions:
             words = [word for word in build.command if word != opaque_headers(self.own.build, place)]
             done = run([*words, "-fsyntax-only", source], cwd=build.build)
             said = done.stderr.decode(errors="replace").replace(f"{src}/", "").replace(f"{place}/", "")
-            errors = (line for line in said.splitlines() if ": error: " in line)
+            errors = (line for line in said.splitlines() if re.search(": (?:fatal )?error: ", line))
             error = next(errors, "its types alone do not compile")
             which = "with" if side else "without"
             raise DoesNotBuild(

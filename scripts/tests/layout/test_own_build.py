@@ -253,6 +253,8 @@ def test_an_error_of_the_compiler_is_told(built: Built) -> None:
     code, said = built.judge(built.patch("drivers/toy/toy.h", "u64 read;", "u65 read;"))
     assert code == 2 and "does not compile with the patch" in said and "u65" in said, said
     assert "/schedline-" not in said
+    code, said = built.judge(built.patch("drivers/toy/toy.h", '"inner.h"', '"none.h"'))
+    assert code == 2 and "none.h" in said, said
 
 
 def test_a_width_may_call_a_function(built: Built) -> None:
