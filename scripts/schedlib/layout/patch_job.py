@@ -27,6 +27,7 @@ from schedlib.layout.patch_coverage import (
 )
 from schedlib.layout.patch_findings import Finding, PatchLook, lost_members, redefined
 from schedlib.layout.rule_judge import few
+from schedlib.layout.variables import redefined_variables
 from schedlib.names import pack_names
 from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import counted, only_on_a_terminal, say, step
@@ -64,7 +65,8 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
             for column in versions.pack_columns:
                 looks.at(column, packs)
             looks.further(versions.pack_columns[0], rules, packs)
-        found = [*looks.found, *looks.not_looked_at(rules, packs)]
+        missed = looks.not_looked_at(rules, packs)
+        found = [*looks.found, *missed]
     if text := render((*rules.rules, *packs.rules), found, form):
         print(text)
     errors = sum(each.error for each in found)
@@ -74,7 +76,7 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
         return Verdict.FAIL
     if not is_judged:
         say("the scheduler's structures were not looked at\n  next: choose another --arch or --config")
-    return Verdict.INCONCLUSIVE if looks.blind() or not is_judged else Verdict.PASS
+    return Verdict.PASS if is_judged and all(each.error for each in missed) else Verdict.INCONCLUSIVE
 
 
 def _looked_at(looks: Looks, errors: int, warnings: int) -> str:
@@ -212,12 +214,13 @@ class Looks:
         self._add([each for look, tag in told for each in look.told(tag, quiet=self._quiet)])
 
     def not_looked_at(self, rules: Rules, packs: Rules) -> list[Finding]:
-        """What no compiler saw, and members of contracts that the sources have lost."""
+        """What no compiler saw, and as errors members of contracts that the sources have lost."""
         old, new = ({file: both[side] or None for file, both in self._versions.texts.items()} for side in (0, 1))
         after = (body for text in new.values() for body in bodies(text or ""))
         moved = {body.tag: " ".join(line.text for line in body.lines) for body in after}
         lost = [each for held in (rules, packs) for each in lost_members(held, old.get, new.get, self.found, moved)]
-        return [*not_compiled(self.blind(), self.names, self.why, self._hint), *lost, *redefined(self.patch)]
+        blind = not_compiled(self.blind(), self.names, self.why, self._hint)
+        return [*blind, *lost, *redefined(self.patch), *redefined_variables(self.patch)]
 
     def _hint(self, options: Sequence[str]) -> str:
         """What may compile lines that need some options; empty if nothing does."""

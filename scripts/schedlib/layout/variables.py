@@ -7,6 +7,7 @@ how variables are accessed, and into which section their source puts them.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +27,8 @@ from schedlib.formats.strict import Strict, Word
 from schedlib.layout.debug_info import DAMAGE
 from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.own_build import OwnBuild
+from schedlib.layout.patch_findings import Finding
+from schedlib.layout.patch_text import added_lines
 from schedlib.layout.vmlinux import kernel_of, line_of
 from schedlib.options import DEFAULT_SERIES
 from schedlib.paths import CONFIGS
@@ -103,6 +106,17 @@ class JudgedVariable:
         if self.broken:
             return Verdict.FAIL
         return Verdict.INCONCLUSIVE if self.unknown else Verdict.PASS
+
+
+def redefined_variables(patch: bytes) -> Iterator[Finding]:
+    """Variables of contracts whose definition a patch changes: no compiler knows where a linker will put them."""
+    contracts = read_toml(VARIABLES, VariableContracts).variable
+    for file, number, line in added_lines(patch):
+        for each in contracts:
+            # A definition begins at the first column, and so does its end behind the members of a structure.
+            if file == each.file and re.match(rf"(?!\s|#|/|\*).*\b{each.name}\b[^(]*(=|;|\)|$)", line):
+                text = f"{each.id}: where {each.name} lies is only known when it is linked: build, then --variables"
+                yield Finding(file, number, False, each.id, text)
 
 
 def variables_of(path: Path) -> list[Variable]:

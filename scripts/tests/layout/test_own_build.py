@@ -181,6 +181,11 @@ def test_a_broken_rule_is_an_error(built: Built) -> None:
     assert snapshot(built.tree, built.build) == before
 
 
+def test_an_option_that_a_patch_defines_is_not_judged(built: Built) -> None:
+    code, said = built.judge(built.patch("drivers/toy/inner.h", "int a;", "int a;\n#define CONFIG_TOY_MORE 1\n"))
+    assert code == 3 and "#define CONFIG_TOY_MORE: structures without a contract that depend on it" in said, said
+
+
 def test_a_header_inside_of_another_reaches_the_structure(built: Built) -> None:
     """The unit reads it, and the type is inside of the structure; a comment there changes nothing."""
     code, said = built.judge(built.patch("drivers/toy/inner.h", "int a;", "int a; char more[120];"))

@@ -16,7 +16,13 @@ from schedlib.formats.data_file import read_toml
 from schedlib.layout.columns import composed_operand
 from schedlib.layout.compile import Column, all_read, arch_table
 from schedlib.layout.layout_options import LayoutOperand
-from schedlib.layout.variables import VARIABLES, VariableContract, VariableContracts, judge_variables
+from schedlib.layout.variables import (
+    VARIABLES,
+    VariableContract,
+    VariableContracts,
+    judge_variables,
+    redefined_variables,
+)
 from schedlib.verdict import Verdict
 
 pytestmark = pytest.mark.tools
@@ -148,6 +154,24 @@ def test_only_what_reads_a_vmlinux(cache: Path) -> None:
             layout_command.read("layout", "--variables", *words)
     with pytest.raises(SchedlineError, match=r"no kernel of 7\.3 was built here"):
         layout_command.run("layout", "--variables")
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "told"),
+    [
+        ("kernel/sched/fair.c", "} nohz;", "nohz.V1"),
+        ("kernel/sched/core.c", "DEFINE_PER_CPU(struct rq, runqueues);", "runqueues.V1"),
+        ("kernel/smp.c", "unsigned int nr_cpu_ids = NR_CPUS;", "nr-cpu-ids.V1"),
+        ("kernel/sched/core.c", "} nohz;", ""),
+        ("kernel/sched/fair.c", "\tatomic_inc(&nohz.nr_cpus);", ""),
+        ("kernel/sched/fair.c", "static void use_nohz(void)", ""),
+        ("kernel/sched/fair.c", "/* nohz; */", ""),
+    ],
+)
+def test_a_definition_that_a_patch_changes_is_not_judged(file: str, line: str, told: str) -> None:
+    patch = f"--- a/{file}\n+++ b/{file}\n@@ -1 +1 @@\n-old\n+{line}\n".encode()
+    found = [(row.rule, row.error, row.note) for row in redefined_variables(patch)]
+    assert found == [(told, False, False)] * bool(told)
 
 
 def test_ids_are_there_once() -> None:
