@@ -184,7 +184,7 @@ static const struct btf_type *find_type(const struct btf *btf, const struct layo
 static enum verdict read_type(struct subject *s)
 {
 	struct layout_type *type = layout_types;
-	struct btf *btf;
+	struct btf *btf = NULL;
 
 	while (type->name && strcmp(type->name, s->clause->type))
 		type++;
@@ -195,7 +195,9 @@ static enum verdict read_type(struct subject *s)
 	s->align = type->align;
 	s->nr = 0;
 	strscpy(s->why, "needs CONFIG_DEBUG_INFO_BTF", WORDS);
-	btf = IS_ENABLED(CONFIG_DEBUG_INFO_BTF) ? bpf_get_btf_vmlinux() : NULL;
+#ifdef CONFIG_DEBUG_INFO_BTF
+	btf = bpf_get_btf_vmlinux();
+#endif
 	if (IS_ERR_OR_NULL(btf))
 		return NOT_JUDGED;
 	if (!type->btf)
