@@ -76,7 +76,7 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
         return Verdict.FAIL
     if not is_judged:
         say("the scheduler's structures were not looked at\n  next: choose another --arch or --config")
-    return Verdict.PASS if is_judged and all(each.error for each in missed) else Verdict.INCONCLUSIVE
+    return Verdict.INCONCLUSIVE if missed or not is_judged else Verdict.PASS
 
 
 def _looked_at(looks: Looks, errors: int, warnings: int) -> str:

@@ -126,13 +126,13 @@ def layout(
     blind, missed = looks.blind(), looks.not_looked_at(rules, packs)
     told = [*looks.found[known:], *missed]
     lines += map(str, told)
-    if blind or any(each.error for each in told):
+    if missed or any(each.error for each in told):
         seen = Verdict.FAIL if any(each.error for each in told) else Verdict.INCONCLUSIVE
         tests.append(("changed lines", seen, "\n".join(map(str, told))))
     findings = (*looks.found, *missed)
     errors = sum(len(each.rules) for each in findings if each.error)
     is_broken = any(each.error for each in findings)
-    verdict = Verdict.FAIL if is_broken else Verdict.INCONCLUSIVE if blind or not is_judged else Verdict.PASS
+    verdict = Verdict.FAIL if is_broken else Verdict.INCONCLUSIVE if missed or not is_judged else Verdict.PASS
     kept: dict[str, tuple[Layout, Layout] | None] = {
         each.after.name: (each.before, each.after) for each in looks.looks if each.rules.rules
     }
