@@ -226,11 +226,11 @@ static struct rt_actor *rt_waiter(struct kunit *test, int cpu, unsigned long oth
 	return a;
 }
 
-/* The test's own task. It ends with the test. */
+/* The test's own task. The priority comes first: an RT task may keep it from the CPU. */
 static void rt_stay_on(struct kunit *test, int cpu, int priority)
 {
-	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)), 0);
 	rt_set_priority(current, priority);
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)), 0);
 }
 
 /* ---- the CPU that a task is sent to ---- */
