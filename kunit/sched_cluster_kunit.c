@@ -624,9 +624,16 @@ static bool wake_up_if_at_rest(struct call *c, int *cpu)
 	u64 changes;
 
 	guard(irqsave)();
-	if (smp_processor_id() != waker_of(s) || task_cpu(c->p) != s->prev ||
+	if (smp_processor_id() != waker_of(s) ||
 	    READ_ONCE(c->p->__state) != TASK_INTERRUPTIBLE || READ_ONCE(c->p->on_cpu) ||
-	    READ_ONCE(c->p->on_rq) || !is_at_rest(c))
+	    READ_ONCE(c->p->on_rq))
+		return false;
+	if (task_cpu(c->p) != s->prev) {
+		/* It was moved before it slept, and goes back. */
+		wake_up_process(c->p);
+		return false;
+	}
+	if (!is_at_rest(c))
 		return false;
 	changes = c->changes;
 	wake_up_process(c->p);
