@@ -313,10 +313,7 @@ static int become_light(void *started)
 	return do_nothing(started);
 }
 
-static void end_task(void *task)
-{
-	kthread_stop(task);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(end_task, kthread_stop, struct task_struct *)
 
 /* A CPU tells that its core is idle when it becomes idle itself. */
 static void visit(struct kunit *test, int cpu)
@@ -624,9 +621,8 @@ static bool wake_up_if_at_rest(struct call *c, int *cpu)
 	u64 changes;
 
 	guard(irqsave)();
-	if (smp_processor_id() != waker_of(s) ||
-	    READ_ONCE(c->p->__state) != TASK_INTERRUPTIBLE || READ_ONCE(c->p->on_cpu) ||
-	    READ_ONCE(c->p->on_rq))
+	if (smp_processor_id() != waker_of(s) || READ_ONCE(c->p->on_cpu) ||
+	    READ_ONCE(c->p->on_rq) || READ_ONCE(c->p->__state) != TASK_INTERRUPTIBLE)
 		return false;
 	if (task_cpu(c->p) != s->prev) {
 		/* It was moved before it slept, and goes back. */

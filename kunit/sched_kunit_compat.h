@@ -77,6 +77,15 @@ static inline int kunit_add_action_or_reset(struct kunit *test, void (*fn)(void 
 }
 #endif
 
+/* 56778b49c9a2 ("kunit: Add a macro to wrap a deferred action function") */
+#ifndef KUNIT_DEFINE_ACTION_WRAPPER
+#define KUNIT_DEFINE_ACTION_WRAPPER(wrapper, orig, arg_type)			\
+	static void wrapper(void *in)						\
+	{									\
+		orig((arg_type)in);						\
+	}
+#endif
+
 /* 292010ee5094 ("kunit: add parameter generation macro using description from array") */
 #ifdef SCHED_KUNIT_LACKS_PARAM_DESC
 /* The description of the current parameter: KUnit prints it after the test. */

@@ -486,10 +486,7 @@ static void capacity_key_survives_other_partitions(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, big);
 }
 
-static void bring_back(void *cpu)
-{
-	add_cpu((long)cpu);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(bring_back, add_cpu, long)
 
 /* CPU 3 has no cluster while CPU 2 is offline, and has one again when it is back. */
 static void clusters_follow_hotplug(struct kunit *test)
