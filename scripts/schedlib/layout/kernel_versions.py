@@ -20,6 +20,7 @@ from schedlib.layout.layout_options import InitOptions, LayoutOptions
 from schedlib.layout.own_build import Versions, chosen_build, patched
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.patch_coverage import Texts, changed_texts
+from schedlib.layout.patch_findings import Finding
 from schedlib.layout.patch_text import git_revisions
 from schedlib.layout.rule_judge import Layout
 from schedlib.options import DEFAULT_SERIES
@@ -105,6 +106,16 @@ class CommitVersions:
     def texts(self) -> Texts:
         """The headers and sources that differ."""
         return changed_texts(self.tree, *self.both)
+
+    @property
+    def archs(self) -> frozenset[str]:
+        """The directories of arch/ that the configurations read."""
+        makes = {column.arch.make for column in (*self.columns, *self.pack_columns)}
+        return frozenset(makes | ({"x86"} if makes & {"x86_64", "i386", "um"} else set()))
+
+    def as_it_was(self) -> Iterator[Finding]:
+        """Nothing: make builds anew."""
+        return iter(())
 
     @property
     def text(self) -> KernelText:

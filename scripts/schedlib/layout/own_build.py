@@ -28,6 +28,7 @@ from schedlib.layout.kernel_text import KernelText, text_of_directory
 from schedlib.layout.layout_options import ColumnOptions, InitOptions, LayoutOptions
 from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, joined, units_for
 from schedlib.layout.patch_coverage import Texts, of_kernel
+from schedlib.layout.patch_findings import Finding, as_it_was
 from schedlib.layout.patch_text import chosen_index
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.type_slice import reaches
@@ -196,6 +197,17 @@ class Versions:
             for name, both in self.sources.items()
             if of_kernel(name)
         }
+
+    @property
+    def archs(self) -> frozenset[str]:
+        """The directories of arch/ that the build reads."""
+        record = self.own.any_record()
+        read = self.own.read_by(record) if record else ()
+        return frozenset(file.split("/")[1] for file in read if file.startswith("arch/"))
+
+    def as_it_was(self) -> Iterator[Finding]:
+        """What the build has as it was before the patch."""
+        return as_it_was(self.sources)
 
     def layouts(
         self, column: Column | None, rules: Rules, why: dict[str, str], *, every: bool = False

@@ -13,7 +13,7 @@ from schedlib.contracts.contract_rules import Rules, has_member
 from schedlib.contracts.struct_source import HEADERS, in_words, without_comments
 from schedlib.layout.headroom import Guarded, guarded_lines, lines_with_less_room
 from schedlib.layout.members import Member, Structure, root_of
-from schedlib.layout.patch_text import added_lines, removed_lines
+from schedlib.layout.patch_text import FLAG, added_lines, removed_lines
 from schedlib.layout.rule_judge import (
     ClauseResult,
     Layout,
@@ -387,4 +387,57 @@ def redefined(patch: bytes) -> Iterator[Finding]:
     for file, number, line in added_lines(patch):
         if found := re.match(r"\s*#\s*(undef|define)\s+(CONFIG_\w+)", line):
             text = f"#{found[1]} {found[2]}: structures without a contract that depend on it were not looked at"
+            yield Finding(file, number, False, "", text)
+
+
+def as_it_was(files: Mapping[str, tuple[bytes | None, bytes | None]]) -> Iterator[Finding]:
+    """What a build has as it was before a patch, although types may depend on it: options, and the compiler's.
+
+    Args:
+        files: without and with the patch; None if there is none.
+    """
+    rest = "your build has it as it was. What depends on it was not looked at"
+    for file, both in files.items():
+        name = file.rpartition("/")[2]
+        old, new = ((data or b"").decode(errors="replace").splitlines() for data in both)
+        if name.startswith("Kconfig"):
+            was, now = _kconfig(old), _kconfig(new)
+            for option in [each for each in was if was[each] != now.get(each)]:
+                number = next((at for at, line in enumerate(new, 1) if option in line.split()), 1)
+                yield Finding(file, number, False, "", f"CONFIG_{option}: the patch changes this option, and {rest}")
+        elif name.startswith(("Makefile", "Kbuild")):
+            flags = [line for line in (*old, *new) if FLAG.search(line) and (line in old) != (line in new)]
+            for line in flags[:1]:
+                number = (new if line in new else old).index(line) + 1
+                yield Finding(file, number, False, "", f"{line.strip()}: the patch changes it, and {rest}")
+
+
+def _kconfig(lines: Sequence[str]) -> dict[str, list[str]]:
+    """What a Kconfig file says of each option, without help and comments."""
+    found: dict[str, list[str]] = {}
+    inside: list[str] = []
+    for line in lines:
+        if match := re.match(r"\s*(?:menu)?config\s+(\w+)", line):
+            inside = found.setdefault(match[1], [])
+        elif re.match(r"\S|\s+(?:-*help-*)\s*$", line):
+            inside = []
+        elif line.strip() and not line.lstrip().startswith("#"):
+            inside.append(line.strip())
+    return found
+
+
+def of_other_architectures(patch: bytes, archs: Collection[str]) -> Iterator[Finding]:
+    """Headers of architectures that were not looked at, in which a patch changes what types may depend on.
+
+    Args:
+        archs: the directories of arch/ that were.
+    """
+    told: set[str] = set()
+    for file, number, line in (*added_lines(patch), *removed_lines(patch)):
+        found = re.match(r"arch/(\w+)/.*\.h$", file)
+        macro = re.match(r"\s*#\s*(?:define|undef)\s+(\w+)(?!\w|\()", line)
+        # Not an include guard.
+        if found and found[1] not in archs and file not in told and macro and not re.search("_H_*$", macro[1]):
+            told.add(file)
+            text = f"{line.strip()}: what was looked at is not of {found[1]}, whose types may depend on it"
             yield Finding(file, number, False, "", text)

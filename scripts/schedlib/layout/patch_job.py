@@ -25,7 +25,7 @@ from schedlib.layout.patch_coverage import (
     options_of,
     unseen,
 )
-from schedlib.layout.patch_findings import Finding, PatchLook, lost_members, redefined
+from schedlib.layout.patch_findings import Finding, PatchLook, lost_members, of_other_architectures, redefined
 from schedlib.layout.rule_judge import few
 from schedlib.layout.variables import redefined_variables
 from schedlib.names import pack_names
@@ -220,7 +220,9 @@ class Looks:
         moved = {body.tag: " ".join(line.text for line in body.lines) for body in after}
         lost = [each for held in (rules, packs) for each in lost_members(held, old.get, new.get, self.found, moved)]
         blind = not_compiled(self.blind(), self.names, self.why, self._hint)
-        return [*blind, *lost, *redefined(self.patch), *redefined_variables(self.patch)]
+        others = of_other_architectures(self.patch, self._versions.archs)
+        was = self._versions.as_it_was()
+        return [*blind, *lost, *redefined(self.patch), *redefined_variables(self.patch), *was, *others]
 
     def _hint(self, options: Sequence[str]) -> str:
         """What may compile lines that need some options; empty if nothing does."""

@@ -27,6 +27,9 @@ _FILES = re.compile(
 )
 """The names of a file before and after a change."""
 
+FLAG = re.compile(r"(?:^|[\s=])-(?:[DUm]|include|fpack|fshort)")
+"""A compiler's option in a Makefile that types may depend on."""
+
 _PLAIN = ("--no-ext-diff", "--no-color", "--full-index", "--src-prefix=a/", "--dst-prefix=b/")
 
 _HOOK = """\
@@ -175,7 +178,7 @@ def require_diff(patch: bytes) -> None:
 
 
 def touches_layout(patch: bytes, contracts: Sequence[Path] = ()) -> bool:
-    """Whether a patch changes anything that offsets depend on: a header, Kconfig, or a .c file with a contract.
+    """Whether a patch changes anything that offsets depend on: a header, Kconfig, flags, a .c file with a contract.
 
     Args:
         contracts: directories with more contracts.
@@ -188,7 +191,11 @@ def touches_layout(patch: bytes, contracts: Sequence[Path] = ()) -> bool:
     # diff -u gives no headings, and git none where no line above could be one.
     bare = re.search(rb"^\+\+\+ \S*\.c\b.*\n@@ -(?:[2-9]|\d\d).*@@\s*$", patch, re.M)
     is_bare = bare and not re.search(rb"^(?:diff --git |@@ .*@@ \S)", patch, re.M)
-    return bool(is_bare or re.search(ends.encode(), patch, re.M) or re.search(inside, patch, re.M))
+    flags = any(
+        re.search(r"(?:Makefile|Kbuild)[^/]*$", file) and FLAG.search(line)
+        for file, _, line in (*added_lines(patch), *removed_lines(patch))
+    )
+    return bool(flags or is_bare or re.search(ends.encode(), patch, re.M) or re.search(inside, patch, re.M))
 
 
 def why_untouched(patch: bytes, contracts: Sequence[Path] = ()) -> str:

@@ -57,6 +57,8 @@ FILES = {
     "drivers/toy/inner.h": "struct inner { int a; };\n",
     "drivers/toy/toy.c": '#include "toy.h"\nstruct toy toy;\n',
     "drivers/toy/Kconfig": 'config MORE\n\tbool "more"\n',
+    "drivers/toy/Makefile": "obj-y += toy.o\n",
+    "arch/toy/include/asm/cache.h": "#define L1_CACHE_SHIFT 6\n",
     "drivers/toy/alone.h": "#include <linux/types.h>\nstruct alone { u64 first; };\n",
 }
 
@@ -186,6 +188,43 @@ def test_an_option_that_a_patch_defines_is_not_judged(built: Built) -> None:
     assert code == 3 and "#define CONFIG_TOY_MORE: structures without a contract that depend on it" in said, said
 
 
+@pytest.mark.parametrize("built", ["in place"], indirect=True)
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("drivers/toy/Kconfig", '"more"\n', '"more"\n\tdefault y\n', "CONFIG_MORE: the patch changes this option, "),
+        ("drivers/toy/Kconfig", '"more"', "", "CONFIG_MORE: "),
+        ("drivers/toy/Makefile", "toy.o\n", "toy.o\nccflags-y += -DTOY_MOST=9\n", "ccflags-y += -DTOY_MOST=9: "),
+        (
+            "arch/toy/include/asm/cache.h",
+            "6",
+            "7",
+            "what was looked at is not of toy",
+        ),
+    ],
+)
+def test_what_a_build_has_as_it_was_is_told(built: Built, file: str, old: str, new: str, said: str) -> None:
+    """Nothing was said of it, with exit code 0. A header is compiled with it all the same."""
+    header = built.patch("drivers/toy/inner.h", "int a;", "int b;")
+    code, out = built.judge(header + built.patch(file, old, new))
+    assert code == 3 and f"{file}:" in out and said in out and "inner" in out, out
+
+
+@pytest.mark.parametrize("built", ["in place"], indirect=True)
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("drivers/toy/Kconfig", '"more"\n', '"more"\n\thelp\n\t  Try it.\n\nconfig MOST\n\tbool "most"\n'),
+        ("drivers/toy/Makefile", "toy.o\n", "toy.o\nobj-y += other.o\nccflags-y += -I$(src) -Wno-undef\n"),
+        ("arch/toy/include/asm/cache.h", "6\n", "6\nstatic inline void flush(void) { }\n"),
+    ],
+)
+def test_what_no_type_depends_on_is_not_told(built: Built, file: str, old: str, new: str) -> None:
+    header = built.patch("drivers/toy/inner.h", "int a;", "int b;")
+    code, out = built.judge(header + built.patch(file, old, new))
+    assert code == 0 and f"{file}:" not in out, out
+
+
 def test_a_header_inside_of_another_reaches_the_structure(built: Built) -> None:
     """The unit reads it, and the type is inside of the structure; a comment there changes nothing."""
     code, said = built.judge(built.patch("drivers/toy/inner.h", "int a;", "int a; char more[120];"))
@@ -210,7 +249,6 @@ def test_a_public_header_may_have_the_name_of_one_of_users(built: Built) -> None
 def test_a_header_of_an_architecture_is_compiled_as_an_object_that_reads_it(built: Built) -> None:
     """No object lies beside it."""
     file = "arch/toy/include/asm/thread.h"
-    (built.tree / file).parent.mkdir(parents=True)
     (built.tree / file).write_text("struct thread {\n\tint first;\n};\n")
     patch = built.patch(file, "int first;", "long first;")
     code, said = built.judge(patch)
