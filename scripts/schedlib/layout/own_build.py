@@ -349,7 +349,7 @@ def _sources(tree: Path, patch: bytes, revisions: tuple[str, str] | None, scratc
     named = re.findall(rb"^(?:--- a/|\+\+\+ b/|rename (?:from|to) )([^\t\n]+)", patch, re.M)
     names = sorted({os.fsdecode(each) for each in named})
     there = {file: _content(tree / file) for file in names}
-    base = _repository(tree, there, scratch)
+    base = _repository(there, scratch)
     after, said = applied_tree(scratch, base, patch)
     if after:
         return {file: (there[file], _blob(scratch, after, file)) for file in names}
@@ -358,7 +358,10 @@ def _sources(tree: Path, patch: bytes, revisions: tuple[str, str] | None, scratc
         return {file: (_blob(scratch, before, file), there[file]) for file in names}
     if revisions:
         return {file: (_blob(tree, revisions[0], file), _blob(tree, revisions[1], file)) for file in names}
-    # By the blobs that the patch names.
+    # By the blobs that the patch names, which a git tree may have. While it lends its objects, git changes their times.
+    objects = try_git(tree, "rev-parse", "--path-format=absolute", "--git-path", "objects")
+    if not objects.returncode:
+        (scratch / ".git/objects/info/alternates").write_bytes(objects.stdout)
     merged, _ = applied_tree(scratch, base, patch, "--3way")
     if merged:
         return {file: (there[file], _blob(scratch, merged, file)) for file in names}
@@ -367,12 +370,9 @@ def _sources(tree: Path, patch: bytes, revisions: tuple[str, str] | None, scratc
     raise SchedlineError(f"the patch does not apply to {tree}:{why}", "rebase it, or check out what it was made for")
 
 
-def _repository(tree: Path, files: Mapping[str, bytes | None], place: Path) -> str:
-    """Make a repository that has some files, and reads what else a git tree has; returns the tree object."""
+def _repository(files: Mapping[str, bytes | None], place: Path) -> str:
+    """Make a repository that has some files; returns the tree object."""
     git(place, "init", "-q")
-    objects = try_git(tree, "rev-parse", "--path-format=absolute", "--git-path", "objects")
-    if not objects.returncode:
-        (place / ".git/objects/info/alternates").write_bytes(objects.stdout)
     rows = [file_row(place, name, data) for name, data in files.items() if data is not None]
     git(place, "update-index", "-z", "--index-info", stdin="".join(f"{row}\0" for row in rows).encode())
     return git(place, "write-tree")

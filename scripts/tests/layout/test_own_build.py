@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -410,6 +411,19 @@ def test_what_is_staged_is_judged_though_the_tree_has_gone_on(built: Built) -> N
     contracts = ["--contracts", str(built.contracts)]
     assert main.main(["layout", "--kdir", str(built.tree), *built.words, *contracts, "--staged"]) == 1
     assert "next on line 1" in built.capsys.readouterr().out
+
+
+@pytest.mark.parametrize("built", ["in place"], indirect=True)
+def test_a_git_tree_is_only_read(built: Built) -> None:
+    """git changed the time of a pack that has the same objects."""
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@localhost"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"], ["repack", "-adq"]):
+        subprocess.run([*git, *words], cwd=built.tree, check=True)
+    for pack in (built.tree / ".git/objects/pack").iterdir():
+        os.utime(pack, (1, 1))
+    before = snapshot(built.tree)
+    code, said = built.judge(built.patch("drivers/toy/toy.h", "aligned;\n", "aligned;\n\tu64 next;\n"))
+    assert code == 1 and snapshot(built.tree) == before, said
 
 
 def test_a_build_that_is_none_is_told(tmp_path: Path, built: Built) -> None:
