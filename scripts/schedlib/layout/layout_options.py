@@ -329,12 +329,12 @@ class InitOptions:
 
     Attributes:
         file: what declares it; empty: it is looked for.
-        out: the file for the contract; None: standard output.
+        out: the file for the contract, or its directory; None: standard output.
     """
 
     struct: str = option("STRUCT", "its tag", struct_tag)
     file: str = option("--file FILE", "what declares it, if several files do: fs/eventpoll.c", default="")
-    out: Path | None = option("-o --out FILE", "write it here (default: standard output)", new_path)
+    out: Path | None = option("-o --out PATH", "its file, or the directory for it (default: standard output)", new_path)
     profile: Path | None = option(
         "--profile FILE", "a result of schedline c2c, or its directory: take classes from it, too", existing_path
     )

@@ -133,7 +133,7 @@ def add_parser(layout: argparse.ArgumentParser) -> None:
         "write a first contract of a structure",
         first=[
             "schedline layout contract init net_device                        of Debian's 7.3",
-            "schedline layout contract init timer_base --kdir . -o mine/timer_base.toml",
+            "schedline layout contract init timer_base --kdir . -o mine",
         ],
         text="""
         Takes the groups between __cacheline_group_begin() and __cacheline_group_end(), ____cacheline_aligned and, with

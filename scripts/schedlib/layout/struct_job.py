@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +79,11 @@ def init_contract(options: InitOptions) -> Verdict:
         SchedlineError: there is no such structure, or the tree or the machine does not allow it.
     """
     struct = options.struct
+    out = None if options.out == Path("/dev/stdout") else options.out
+    if out and (out.is_dir() or not (out.suffix or out.exists())):
+        out /= f"{struct}.toml"
+    if out and out.suffix == ".toml" and out.stem != struct:
+        raise SchedlineError(f"{out}: a contract is named after its structure", f"-o {out.with_stem(struct)}")
     profile = profile_of(options.profile, struct) if options.profile else None
     if profile and not profile.is_watched:
         say(f"{profile.about} does not watch {struct}, only {', '.join(profile.watches)}: it adds nothing")
@@ -87,11 +93,11 @@ def init_contract(options: InitOptions) -> Verdict:
         for layout in layouts:
             _require(layout, struct)
         text = first_contract(Declaration(struct, file, versions.text.read(file) or "", layouts), profile)
-    if options.out:
-        write_atomic(options.out, text)
-        print(options.out)
-    else:
-        print(text, end="")
+    if out:
+        write_atomic(out, text)
+    print(out or text, end="\n" if out else "")
+    if not re.search(r"^\[\[rule", text, re.M):
+        say(f"no source speaks of {struct}, so there is no rule yet\n  next: write one, as the comments in it show")
     return Verdict.PASS
 
 

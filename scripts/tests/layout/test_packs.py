@@ -386,6 +386,12 @@ def test_a_first_contract_is_judged_at_once(tree: Path, cache: Path, tmp_path: P
     assert text.endswith("# No source was found for these:\n# line 0: owner, waiters\n# line 1: rest\n")
     judged = ["layout", *words, "--contracts", str(out.parent)]
     assert run(*judged) is Verdict.PASS
+    out.unlink()
+    assert run("layout", "contract", "init", "thing", *words, "-o", str(out.parent)) is Verdict.PASS
+    assert out.read_text() == text
+    with pytest.raises(SchedlineError, match="named after its structure") as error:
+        run("layout", "contract", "init", "thing", *words, "-o", str(tmp_path / "first/other.toml"))
+    assert error.value.next_step == f"-o {out}"
     changed(out.parent, "thing.toml", '"first", "second"', '"first", "rest"')
     assert run(*judged) is Verdict.FAIL
 
