@@ -52,4 +52,4 @@ def test_a_mark_that_cannot_be_filled(page: str, said: str) -> None:
 def test_a_recorded_structure_is_read_line_by_line() -> None:
     (without, before), (patched, after) = recorded_lines("first-line.txt")
     assert "without the patch" in without and "with the patch" in patched
-    assert set(after) - set(before) == {(32, 8, "nr_enqueued")}
+    assert set(after) - set(before) == {(32, 4, "nr_ipis")}

@@ -254,7 +254,7 @@ def test_the_verb_prints_the_assertions() -> None:
 def test_the_patch_of_readme_gets_the_answer_of_readme(tmp_path: Path) -> None:
     readme = (PROJECT / "README.md").read_text()
     diff = re.findall(r"```diff\n(.*?)```", readme, re.S)[0]
-    (tmp_path / "my.patch").write_text(f"--- a/kernel/sched/sched.h\n+++ b/kernel/sched/sched.h\n{diff}")
+    (tmp_path / "my.patch").write_text(diff)
     subprocess.run(["git", "apply", "--numstat", tmp_path / "my.patch"], check=True)
     words = [SCHEDLINE, "layout", "--series", "7.3", "--patch", str(tmp_path / "my.patch"), "--verbose"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
