@@ -22,6 +22,7 @@ from schedlib.c2c import traffic_diff
 from schedlib.c2c.c2c_options import WORKLOADS
 from schedlib.c2c.traffic_report import lines_of
 from schedlib.cache import write_atomic
+from schedlib.check.mutants import Mutant, read_mutants
 from schedlib.contracts.contract_rules import our_rules, pack_rules
 from schedlib.dev.dev_verb import DocsOptions
 from schedlib.dev.made_pictures import PICTURES, RECORDED, recorded_show
@@ -58,7 +59,8 @@ def docs(wanted: DocsOptions) -> Verdict:
 
 def made(root: Path) -> Mapping[Path, str]:
     """Each page and each picture below a directory, as it has to be."""
-    pages = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
+    pages = [root / name for name in ("README.md", "CONTRIBUTING.md", "patches/README.md")]
+    pages += sorted((root / "docs").rglob("*.md"))
     pictures = {root / "docs" / name: draw() for name, draw in PICTURES.items()}
     page = gate_page()
     drawn = b64decode(page.split("base64,")[2].partition('"')[0]).decode()  # behind the interval: boot by boot
@@ -130,6 +132,18 @@ def _packs(_: Sequence[str]) -> str:
     files = {pack: sorted((CONFIGS / "contracts" / pack).glob("*.toml")) for pack in pack_names()}
     rows = ((f"`{pack}`", ", ".join(f"`{path.stem}`" for path in its)) for pack, its in files.items())
     return _table(("pack", "structures"), rows)
+
+
+def _held(_: Sequence[str]) -> str:
+    """The mutants by hand of each change, and the rules and cases that have to fail on them."""
+    found: dict[str, list[Mutant]] = {}
+    for mutant in read_mutants(CONFIGS / "mutants"):
+        found.setdefault(mutant.name.partition("/")[0], []).append(mutant)
+    rows = []
+    for what, its in found.items():
+        names = sorted({name for mutant in its for name in mutant.killed_by})
+        rows.append((f"`{what}`", str(len(its)), ", ".join(f"`{name}`" for name in names)))
+    return _table(("what", "mutants", "rules and tests of which one has to fail on each"), rows)
 
 
 def _metrics(_: Sequence[str]) -> str:
@@ -245,9 +259,8 @@ def _said(words: Sequence[str]) -> str:
 
 
 def _patch(_: Sequence[str]) -> str:
-    """The recorded patch, without its file names."""
-    _, start, hunk = (RECORDED / "first-line.patch").read_text().partition("@@")
-    return f"```diff\n{start}{hunk.rstrip()}\n```"
+    """The recorded patch."""
+    return f"```diff\n{(RECORDED / 'first-line.patch').read_text().rstrip()}\n```"
 
 
 def _show(_: Sequence[str]) -> str:
@@ -265,6 +278,7 @@ PARTS: Mapping[str, Callable[[Sequence[str]], str]] = {
     "count": lambda words: str(_COUNTS[words[0]]()),
     "exit-codes": _exit_codes,
     "formats": _formats,
+    "held": _held,
     "metrics": _metrics,
     "mutants": _mutants,
     "packs": _packs,
