@@ -6,7 +6,9 @@
 #ifndef _KERNEL_SCHED_TESTS_SCHED_CPUPRI_HOLDS_H
 #define _KERNEL_SCHED_TESTS_SCHED_CPUPRI_HOLDS_H
 
+#ifndef SCHED_KUNIT_EXPORTED
 /* A kernel with cpupri-split sets one of these, and has these functions. */
+#endif
 #if !defined(CONFIG_SCHED_CPUPRI_SPLIT) && !defined(CONFIG_SCHED_CPUPRI_SBM)
 #if !defined(CONFIG_SCHED_CPUPRI_GLOBAL) && !defined(CONFIG_SCHED_CPUPRI_ARRAYS)
 static bool cpupri_has_cpu(struct cpupri *cp, int level, int cpu)

@@ -249,6 +249,7 @@ static void find_returns(struct kunit *test)
 {
 	const struct cpupri_row *row = test->param_value;
 	struct cpupri_test *t = test->priv;
+	int cpu;
 
 	needs_two_cpus(test);
 	set_prio(t, first_cpu(), row->first);
@@ -257,6 +258,16 @@ static void find_returns(struct kunit *test)
 	set_ends(&t->fit, row->fits);
 	set_ends(&t->want, row->finds);
 	t->task.prio = row->wakes;
+	KUNIT_EXPECT_EQ(test, row->finds != NONE, cpupri_find(&t->cp, &t->task, NULL));
+	/* With a mask to fill, CPUs that are not active are never found. */
+	for_each_possible_cpu(cpu) {
+		if (cpu_active(cpu))
+			continue;
+		set_prio(t, cpu, 99);
+		cpumask_set_cpu(cpu, &t->task.cpus_mask);
+		cpumask_set_cpu(cpu, &t->fit);
+	}
+	KUNIT_EXPECT_EQ(test, row->finds != NONE, cpupri_find(&t->cp, &t->task, &t->lowest));
 	KUNIT_ASSERT_EQ(test, row->finds != NONE,
 			cpupri_find_fitness(&t->cp, &t->task, &t->lowest, task_fits));
 	if (row->finds != NONE)

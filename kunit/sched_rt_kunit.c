@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit tests of where RT tasks go: which CPU they are sent to, that they are
- * pushed and pulled, and the push IPI. Included in the compilation unit of rt.c,
- * because the functions are static there.
+ * pushed and pulled, and the push IPI. Included at the end of rt.c, because the
+ * functions are static there.
  *
  * All tasks are real. Those that occupy a CPU spin at a priority of their own.
  */
@@ -162,7 +162,7 @@ static struct rt_actor *rt_actor(struct kunit *test, int cpu, int priority)
 	struct rt_actors *actors = test->priv;
 	struct rt_actor *a = &actors->actor[actors->used++];
 
-	KUNIT_ASSERT_LE(test, actors->used, RT_ACTORS);
+	rt_must(test, actors->used <= RT_ACTORS, cpu, "the test has too many tasks");
 	sched_test_allow(test, a->task, CPU(cpu));
 	rt_set_priority(a->task, priority);
 	return a;
@@ -230,7 +230,7 @@ static struct rt_actor *rt_waiter(struct kunit *test, int cpu, unsigned long oth
 static void rt_stay_on(struct kunit *test, int cpu, int priority)
 {
 	rt_set_priority(current, priority);
-	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)), 0);
+	rt_must(test, !set_cpus_allowed_ptr(current, cpumask_of(cpu)), cpu, "the test may not run");
 }
 
 /* ---- the CPU that a task is sent to ---- */
@@ -430,14 +430,15 @@ static void rt_pull(struct kunit *test, bool push_ipi)
 /* Two tasks wait for CPU 1. The first one may not use CPU 2. */
 static void pulled_task_may_use_the_cpu(struct kunit *test)
 {
-	struct rt_actor *first, *second, *leaves;
+	struct rt_actor *first, *second, *urgent, *leaves;
 
 	rt_begin(test, false);
-	rt_occupy(test, 1, URGENT);
+	urgent = rt_occupy(test, 1, URGENT);
 	leaves = rt_occupy(test, 2, URGENT);
 	rt_occupy(test, 3, URGENT);
 	first = rt_waiter(test, 1, CPU(3));
 	second = rt_waiter(test, 1, CPU(2));
+	rt_hold_cpu(test, urgent, RT_NO_IRQ);
 	rt_stop(leaves);
 	rt_expect_on(test, second, 2, "CPU 2 has nothing more urgent");
 	KUNIT_EXPECT_EQ(test, task_cpu(first->task), 1);
@@ -474,12 +475,13 @@ static void waiting_task_is_pulled(struct kunit *test)
 /* The task of CPU 2 goes on running, so it has to be told to make room. */
 static void task_that_becomes_less_urgent_makes_room(struct kunit *test)
 {
-	struct rt_actor *a, *yields;
+	struct rt_actor *a, *urgent, *yields;
 
 	rt_begin(test, false);
-	rt_occupy(test, 1, URGENT);
+	urgent = rt_occupy(test, 1, URGENT);
 	yields = rt_occupy(test, 2, URGENT);
 	a = rt_waiter(test, 1, CPU(2));
+	rt_hold_cpu(test, urgent, RT_NO_IRQ);
 	rt_set_priority(yields->task, LOW);
 	rt_expect_on(test, a, 2, "CPU 2 runs a less urgent task");
 	rt_leave_cpus(test);
@@ -722,3 +724,11 @@ static struct kunit_suite sched_rt_suite = {
 };
 
 kunit_test_suite(sched_rt_suite);
+
+/* Other files of the scheduler follow rt.c in its compilation unit. */
+#undef URGENT
+#undef MIDDLE
+#undef LOW
+#undef FROM
+#undef CPU
+#undef CPUS

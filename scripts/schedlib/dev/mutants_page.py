@@ -6,12 +6,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
+from functools import cache
 from typing import Literal
 
 import msgspec
 
+from schedlib.console.expected import load_expected
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Positive, Strict, Whole, Word
+from schedlib.names import change_ids
+from schedlib.paths import KUNIT
 
 
 class End(Enum):
@@ -85,11 +89,24 @@ def recorded(run: GeneratedMutantsDocument) -> str:
 _NO_EFFECT = (End.SAME_CODE, End.EQUIVALENT)
 
 
+@cache
+def _only_ours() -> frozenset[str]:
+    """The tests that the exported series does not have."""
+    tests = KUNIT / "tests.txt"
+    return frozenset(load_expected(tests, None)) - frozenset(load_expected(tests, None, change_ids()))
+
+
+def _end(mutant: GeneratedMutant) -> End:
+    """How a mutant ends in a tree with the exported series."""
+    is_ours = mutant.end is End.ASSERTION and mutant.failed and _only_ours().issuperset(mutant.failed)
+    return End.SURVIVED if is_ours else mutant.end
+
+
 def score(mutants: Iterable[GeneratedMutant]) -> Iterator[tuple[str, int, int, int, int, int, int]]:
     """For each function: how many count, die by assertion, by others, survive, have no effect, were not tried."""
     by_function: dict[str, list[End]] = {}
     for each in mutants:
-        by_function.setdefault(each.function, []).append(each.end)
+        by_function.setdefault(each.function, []).append(_end(each))
     for name, found in by_function.items():
         none = sum(end in _NO_EFFECT for end in found)
         assertions, survived = found.count(End.ASSERTION), found.count(End.SURVIVED)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,14 @@ def test_only_a_compiler_that_failed_makes_a_mutant_that_does_not_build(
         try_mutant(cache, tree, mutant, None, tmp_path / "out")
     errors.append(DoesNotBuild("error: 'struct rq' has no member", ""))
     assert try_mutant(cache, tree, mutant, None, tmp_path / "out")[:2] == (fate, frozenset({"build"}))
+
+
+def test_no_assertion_ends_a_test_with_a_lock() -> None:
+    """It ends the thread, which unwinds no guard: the test's own clean-up waited for the mutex for ever."""
+    for file in KUNIT.glob("*.c"):
+        text = re.sub(r"^#else.*?^#endif", "", file.read_text(), flags=re.M | re.S)
+        for body in re.findall(r"^\{\n(.*?)^\}", text, re.M | re.S):
+            for held in re.finditer(r"^(\t+)(scoped_)?guard\(.*?(\{?)\n", body, re.M):
+                end = rf"^{held[1]}\}}" if held[3] else ";\n" if held[2] else rf"^{held[1][1:]}\}}"
+                inside = re.split(end, body[held.end() :], maxsplit=1, flags=re.M)[0]
+                assert not re.search("KUNIT_ASSERT|kunit_skip", inside), f"{file.name}: {held[0]}"

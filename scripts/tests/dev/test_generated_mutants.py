@@ -125,6 +125,10 @@ def test_the_score_of_each_function() -> None:
     rows = [GeneratedMutant("a.c", name, 1, "constant", "a", "b", end, "", ()) for name, end in pairs]
     assert list(score(rows)) == [("f", 4, 1, 2, 1, 2, 0), ("g", 1, 0, 0, 1, 0, 1)]
     assert (share(4, 1, 0), share(0, 0, 0), share(4, 1, 1)) == ("75%", "-", "-")
+    ours, exported = "sched_cpupri:answers_match_a_simple_model", "sched_cpupri:find_returns:no_cpu_is_online"
+    for failed, survived in (((ours,), 1), ((ours, exported), 0)):
+        row = GeneratedMutant("a.c", "f", 1, "constant", "a", "b", End.ASSERTION, "", failed)
+        assert list(score([row])) == [("f", 1, 1 - survived, 0, survived, 0, 0)]
 
 
 def test_the_data_names_configurations_and_gives_reasons() -> None:
