@@ -4,9 +4,9 @@
  * threads, what disturbed a run, options, the JSON of a run, and the judging of
  * results, which is at the end and explained there.
  *
- * No setting of the machine has to be restored. A run changes only attributes
- * of its own process, and /dev/cpu_dma_latency, which the kernel resets when
- * the file is closed.
+ * None of these changes a setting of the machine: only attributes of the
+ * process, and /dev/cpu_dma_latency, which the kernel resets when the file is
+ * closed.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Export a series for git am: one suite or program per patch, then each change, followed by its tests."""
+"""Export a series for git am: fixes, one suite or program per patch, and each change, followed by its tests."""
 
 from __future__ import annotations
 
@@ -224,22 +224,26 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
         )
     with built_unifdef(tree) as unifdef:
         series, _ = _Series(tree, author, unifdef, tree.head).change((), without)
-        series = series.put_each(series.fitting())
         # All at once shows the order, and whether all apply.
         wanted = {*with_, *_fixes(tree, series.there())} - set(without)
         _, order = series.change(wanted, ())
-        for name in order:
+        fixes = [name for name in order if name.startswith("fix-")]
+        for name in fixes:
+            series, _ = series.change((name,), ())
+        series = series.put_each(series.fitting())
+        changes = [name for name in order if name not in fixes]
+        for name in changes:
             series = series.put_change(name)
         series = _add_selftests(_add_documentation(series))
     if series.commit == tree.head:
         raise SchedlineError(f"{tree.origin} has everything that the series would add", "there is nothing to export")
     refuse_lost_members(tree, series.commit)
-    _write(series, out, [change_table()[name].title for name in order])
+    _write(series, out, *([change_table()[name].title for name in names] for names in (fixes, changes)))
     there = series.there()
     return ExportedSeries(tuple(sorted(out.glob("*.patch"))), there, _left_out(tree, there))
 
 
-def _write(series: _Series, out: Path, titles: Sequence[str]) -> None:
+def _write(series: _Series, out: Path, fixes: Sequence[str], changes: Sequence[str]) -> None:
     """Write the patches, the cover letter, and what the sender has to add."""
     head, commit = series.tree.head, series.commit
     words = ("--quiet", f"--base={head}", "--cover-letter", "-o", out.absolute(), f"{head}..{commit}")
@@ -249,9 +253,12 @@ def _write(series: _Series, out: Path, titles: Sequence[str]) -> None:
     git(series.tree.src, "format-patch", *words, env=series.author | given)
     cover = out / "0000-cover-letter.patch"
     subject, _, blurb = told(KUNIT / "cover-letter.txt", series.held()).partition("\n\n")
-    if titles:
-        blurb += "\nThe series has these changes, each followed by its tests:\n\n"
-        blurb += "".join(f"  - {title}\n" for title in titles)
+    for titles, what in (
+        (fixes, "begins with these fixes"),
+        (changes, "has these changes, each followed by its tests"),
+    ):
+        if titles:
+            blurb += f"\nThe series {what}:\n\n" + "".join(f"  - {title}\n" for title in titles)
     text = cover.read_text().replace("*** SUBJECT HERE ***", subject).replace("*** BLURB HERE ***\n", blurb)
     write_atomic(out / "0000-cover-letter.txt", text)
     cover.unlink()

@@ -38,8 +38,8 @@ def add_parser(verbs: Verbs) -> None:
             "schedline export --kdir ~/linux --with rd-lines -o /tmp/series  and a carried change after them",
         ],
         text="""
-        Writes patches against the HEAD of a tree: the KUnit suites one by one, then the fixes that the tree lacks and
-        each change that --with names, followed by their tests, then the documentation and the workloads for
+        Writes patches against the HEAD of a tree: the fixes that it lacks, the KUnit suites one by one, each change
+        that --with names, followed by its tests, then the documentation and the workloads for
         tools/testing/selftests/. In the tree they work without schedline. The tests of a change that the tree does
         not have are left out, and the output names them. Your tree is only read.""",
         examples=["git -C ~/linux am /tmp/series/*.patch"],

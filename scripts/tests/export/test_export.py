@@ -155,7 +155,7 @@ def test_each_patch_adds_one_suite_and_leaves_a_whole_tree(laid_out: Path, cache
         added.append(set(files) - set(before))
         before = files
     sources = [suite.source for suite in suite_table().values() if not suite.ours]
-    assert [sorted(names & set(sources)) for names in added] == [*([source] for source in sources), []]
+    assert [sorted(names & set(sources)) for names in added] == [[source] for source in sources]
     ours = {"sched_kunit_expect.h", "sched_kunit_compat.h"}
     ours |= {suite.source for suite in suite_table().values() if suite.ours}
     assert set(before) == (set(kunit_files()) | made) - ours
@@ -177,14 +177,13 @@ def test_nothing_shows_what_was_left_out(laid_out: Path, cache: Path, tmp_path: 
 
 
 @pytest.mark.tools
-def test_change_comes_before_its_tests(laid_out: Path, cache: Path, tmp_path: Path) -> None:
-    *_, (_, before), (change, same), (tests, after), (_, last) = applied(laid_out, tmp_path / "series")
-    assert last == after
-    assert change == "sched/topology: Fix the key"
-    assert before == same
-    assert tests == (KUNIT / "commit-messages/fix-cluster-key.txt").read_text().splitlines()[0]
-    assert {name for name in after if after[name] != before.get(name)} == {"sched_topology_kunit.c"}
-    assert "KUNIT_CASE(cluster_key_survives_other_partitions)" in after["sched_topology_kunit.c"]
+def test_a_fix_comes_before_all_tests(laid_out: Path, cache: Path, tmp_path: Path) -> None:
+    """A maintainer takes it alone."""
+    (change, none), *suites, (_, last) = applied(laid_out, tmp_path / "series")
+    assert (change, none) == ("sched/topology: Fix the key", {})
+    assert "KUNIT_CASE(cluster_key_survives_other_partitions)" in last["sched_topology_kunit.c"]
+    assert len({title for title, _ in suites}) == len(suites)
+    assert "begins with these fixes:\n\n  - " in (tmp_path / "series/0000-cover-letter.txt").read_text()
 
 
 @pytest.mark.tools
@@ -204,7 +203,7 @@ def test_what_is_left_out_is_said(laid_out: Path, cache: Path, tmp_path: Path) -
     assert said in less.left_out
     cover = (tmp_path / "less/0000-cover-letter.txt").read_text()
     assert "sched_cluster_active" in (tmp_path / "series/0000-cover-letter.txt").read_text()
-    assert "sched_cluster_active" not in cover and "found bugs" not in cover
+    assert "sched_cluster_active" not in cover and "bugs were found" not in cover
 
 
 @pytest.mark.tools
@@ -287,7 +286,8 @@ def test_tree_without_unifdef_is_refused(committed: Path, cache: Path, tmp_path:
 def test_every_patch_has_a_message_that_fits_a_mail() -> None:
     kunit = {path.stem for path in (KUNIT / "commit-messages").iterdir()}
     suites = {name for name, suite in suite_table().items() if not suite.ours}
-    assert kunit == {*suites, "documentation", *change_table()} - {"cluster-scan"}
+    fixes = {name for name in change_table() if name.startswith("fix-")}
+    assert kunit == {*suites, "documentation", *change_table()} - fixes - {"cluster-scan"}
     assert {path.stem for path in (SELFTESTS / "commit-messages").iterdir()} == set(programs())
     for path in (*(KUNIT / "commit-messages").iterdir(), *(SELFTESTS / "commit-messages").iterdir()):
         subject, empty, *rest = told(path, holds(None, None)).splitlines()

@@ -41,7 +41,7 @@ CLAIMS = {
     r"\bstruct cpupri_vec\b": "cpupri-lines",
     r"\bclocks share one\b|\bwithout the lock\b": "rq-order",
     r"\bleaf\b": "cpupri-split",
-    r"\bdrops a reference\b|found bugs": "sched_topology:cluster_key_survives_other_partitions",
+    r"\bdrops a reference\b|bugs were found": "sched_topology:cluster_key_survives_other_partitions",
     r"\bmodel\b|\bprints the seed\b": "sched_cpupri:answers_match_a_simple_model",
     r"\bthe sd_share_id of the first cluster\b": "sched_topology:no_cluster_is_not_the_first_cluster",
 }
@@ -83,7 +83,7 @@ def test_what_the_series_holds_is_said() -> None:
     cover = {series: told(KUNIT / "cover-letter.txt", held) for series, held in SERIES.items()}
     assert "struct rq:" in cover["7.3"] and "struct root_domain" not in cover["7.3"]
     assert "struct root_domain:" in cover["7.3 with layouts"]
-    assert "found bugs" in cover["7.3 with fixes"] and "found bugs" not in cover["7.3 with layouts"]
+    assert "bugs were found" in cover["7.3 with fixes"] and "bugs were found" not in cover["7.3 with layouts"]
     assert "cacheline groups" not in cover["6.12"] and "struct rq:" not in cover["6.12 with layouts"]
 
 
@@ -138,7 +138,7 @@ def test_each_test_that_a_series_is_said_to_hold_is_in_it(
     missing = {case for case in cases if not re.search(rf"^\+.*\b{case}\b", diffs, re.M)} - layouts
     assert missing == set()
     cover = (tmp_path / "series/0000-cover-letter.txt").read_text()
-    assert claims(cover, held) == [] and "found bugs" in cover
+    assert claims(cover, held) == [] and "bugs were found" in cover
     for patch in done.patches:
         message = patch.read_text().split("\n---\n")[0]
         if "tests" in patch.name or "KUnit" in patch.name:
