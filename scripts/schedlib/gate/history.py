@@ -192,8 +192,9 @@ def _pair(gate: GateDocument) -> tuple[str, str, str, str]:
 
 
 def _failed(gates: Sequence[GateDocument]) -> int:
-    """How many pairs of kernels failed the last time that they were gated, for whatever reason."""
-    return sum(gate.status is Verdict.FAIL for gate in {_pair(gate): gate for gate in gates}.values())
+    """How many pairs of kernels failed, for whatever reason, and did not pass later."""
+    decided = {_pair(gate): gate.status for gate in gates if gate.status in (Verdict.PASS, Verdict.FAIL)}
+    return sum(status is Verdict.FAIL for status in decided.values())
 
 
 def _metrics(gates: Sequence[GateDocument]) -> Mapping[tuple[str, ...], list[_Point]]:

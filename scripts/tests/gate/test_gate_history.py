@@ -203,7 +203,11 @@ def test_a_fail_is_withdrawn_by_a_later_gate_of_the_same_pair() -> None:
     fail, ok = Verdict.FAIL, Verdict.PASS
     gates = [past(0, "a", "b", (100.0, 150.0), verdict=fail), past(1, "a", "c", (100.0, 100.0), verdict=ok)]
     assert "a gate failed, and no later one withdrew that" in history_text(history_of(gates), gates)
-    gates.append(past(2, "a", "b", (100.0, 101.0), verdict=ok))
+    # Fewer boots than a look has, or a run that failed, withdraw nothing.
+    for number, verdict in enumerate((Verdict.INCONCLUSIVE, Verdict.ERROR)):
+        gates.append(past(2 + number, "a", "b", (100.0, 101.0), verdict=verdict))
+        assert "a gate failed, and no later one withdrew that" in history_text(history_of(gates), gates)
+    gates.append(past(4, "a", "b", (100.0, 101.0), verdict=ok))
     assert "withdrew" not in history_text(history_of(gates), gates)
 
 
