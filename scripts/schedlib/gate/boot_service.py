@@ -23,13 +23,11 @@ from schedlib.formats import document
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Positive, Strict, Whole, Word
 from schedlib.gate.boot_order import GatePlan, Label, plan_text, write_plan
-from schedlib.gate.gate_options import PLAN_FILE, BootPlanOptions
+from schedlib.gate.gate_options import PLAN_FILE, PROGRESS_FILE, BootPlanOptions
 from schedlib.kernel.machine import boot_id, now
 from schedlib.paths import PROGRAM
 from schedlib.progress import say
 from schedlib.verdict import Verdict
-
-PROGRESS_FILE = "progress.json"
 
 _AGAIN = "restore the file from a backup, or write a new plan into another directory"
 

@@ -16,7 +16,7 @@ from statistics import median
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.gate.boots import FOREIGN, LIMITS, STEAL, THROTTLED, Key, Side
-from schedlib.gate.gate_options import PLAN_FILE
+from schedlib.gate.gate_options import PLAN_FILE, PROGRESS_FILE
 from schedlib.paths import PLAN
 from schedlib.runs.plan import RunPlan
 from schedlib.verdict import Verdict
@@ -161,24 +161,26 @@ def disturbed(base: Side, candidate: Side, tool: str) -> str:
     return ""
 
 
-def campaign_of(directories: tuple[Path, Path]) -> Path | None:
-    """The directory of the campaign to which both kernels' runs belong, if it has a plan."""
-    return next((each.parent.parent for each in directories if (each.parent.parent / PLAN_FILE).is_file()), None)
+def campaign_of(directories: Iterable[Path]) -> Path | None:
+    """The directory of the campaign to which runs belong, if it has a plan that was begun."""
+    places = (each.resolve().parent.parent for each in directories)
+    return next((each for each in places if (each / PLAN_FILE).is_file() and (each / PROGRESS_FILE).is_file()), None)
 
 
 def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequence[Side]) -> tuple[str, Verdict]:
     """How many attempts ended how, and what the lost ones say.
 
-    The attempts are those of the campaign, or the boots for which `schedline run` wrote a plan.
+    The attempts are those of the campaign, and the boots that are there or for which `schedline run` wrote a plan.
     """
-    ended = _attempts_of(campaign, directories) if campaign else list(map(_begun_boots, directories, sides))
+    found = [attempts_of(campaign, directory, side) for directory, side in zip(directories, sides, strict=False)]
+    ended = [attempts for attempts, _ in found]
     base, candidate = (list(filter(None, side)) for side in ended)
     told = []
     for side, attempts, lost in zip(sides, ended, (base, candidate), strict=False):
         first = f" (the first: {lost[0]})" if lost else ""
         told.append(f"{side.name} lost {len(lost)} of {len(attempts)} attempts{first}")
     said = "; ".join(told)
-    if not campaign:
+    if not all(planned for _, planned in found):
         said += ". No plan is beside these runs, so a boot that crashed before its first run is not seen"
     chance = more_by_chance(len(ended[0]), len(base), len(ended[1]), len(candidate))
     if chance <= _LOSSES_ALPHA:
@@ -189,27 +191,46 @@ def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequenc
     return said, Verdict.PASS
 
 
-def _attempts_of(plan: Path, directories: tuple[Path, Path]) -> list[list[str]]:
-    """The attempts of a campaign: for each kernel why each was lost, empty for one that was not."""
+def attempts_of(campaign: Path | None, directory: Path, side: Side) -> tuple[list[str], bool]:
+    """Of each attempt to boot a kernel why it was lost, empty if it was not; and whether a plan tells of them."""
+    planned = _planned_boots(campaign, directory, side) if campaign else []
+    known = {boot for boot, _ in planned}
+    begun = [why for boot, why in _begun_boots(directory, side).items() if boot not in known]
+    return [*(why for _, why in planned if why is not None), *begun], bool(planned)
+
+
+def _planned_boots(campaign: Path, directory: Path, side: Side) -> list[tuple[str, str | None]]:
+    """The attempts of a campaign to boot a kernel: the boot, and why it was lost; empty if it was not, None if it may
+    still come.
+
+    Somebody may have given another name to the directory of the runs, or removed some of them.
+    """
     # Most directories have no plan.
     from schedlib.gate.boot_service import read_plan, read_progress, runs_of
 
-    ended = [one for one in read_progress(plan).attempts if one.failed or one.state == "done"]
-    label = {runs_of(plan, each.label).resolve(): each.label for each in read_plan(plan).kernels}
-    return [
-        [f"{one.state}, {one.why}" if one.failed else "" for one in ended if one.kernel == label.get(path.resolve())]
-        for path in directories
-    ]
+    boots, attempts = {boot.id for boot in side.boots}, read_progress(campaign).attempts
+    places = {each.label: runs_of(campaign, each.label).resolve() for each in read_plan(campaign).kernels}
+    labels = {label for label, place in places.items() if place == directory.resolve()}
+    labels |= {one.kernel for one in attempts if one.boot_id in boots}
+    found: list[tuple[str, str | None]] = []
+    for one in attempts:
+        why = None
+        if one.failed:
+            why = f"{one.state}, {one.why}"
+        elif one.state == "done":
+            why = "" if one.boot_id in boots else f"{one.boot_id} was done, and has no runs here"
+        if one.kernel in labels:
+            found.append((one.boot_id, why))
+    return found
 
 
-def _begun_boots(directory: Path, side: Side) -> list[str]:
-    """The boots that `schedline run` began: for each what it lacks, empty if all its runs are there."""
-    planned = sorted(directory.glob(f"*/{PLAN}"))
-    found = ["" for boot in side.boots if boot.id not in {path.parent.name for path in planned}]
-    for path in planned:
+def _begun_boots(directory: Path, side: Side) -> dict[str, str]:
+    """The boots with runs or that `schedline run` began: for each what it lacks, empty if all its runs are there."""
+    found = dict.fromkeys((boot.id for boot in side.boots), "")
+    for path in sorted(directory.glob(f"*/{PLAN}")):
         order = document.read(path, RunPlan, "do that boot again, or move its directory elsewhere").order
         lacking = sum(not (path.parent / run.file).exists() for run in order)
-        found.append(f"{path.parent.name} lacks {lacking} of {len(order)} runs" if lacking else "")
+        found[path.parent.name] = f"{path.parent.name} lacks {lacking} of {len(order)} runs" if lacking else ""
     return found
 
 

@@ -48,6 +48,8 @@ BOOT_COMMANDS = {
 
 PLAN_FILE = "plan.json"
 """The plan of a campaign, in its directory."""
+PROGRESS_FILE = "progress.json"
+"""How far it is, beside it."""
 
 LOSSES = 3
 """After so many lost boots of one kernel in a row a campaign stops, unless the user says otherwise."""

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 from campaigns import GATES, Campaign, main, minute_of, noise, rewrite, run
+from msgspec.structs import replace
 
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.gate.boot_order import BootedKernel, GatePlan
-from schedlib.gate.boot_service import PROGRESS_FILE, BootAttempt, GateProgress
+from schedlib.gate.boot_service import BootAttempt, GateProgress
 from schedlib.gate.comparable import more_by_chance
-from schedlib.gate.gate_options import PLAN_FILE
+from schedlib.gate.gate_options import PLAN_FILE, PROGRESS_FILE
 from schedlib.paths import PLAN
 from schedlib.runs.plan import PlannedRun, RunPlan
 
@@ -50,7 +51,7 @@ def write_plan(campaign: Campaign, base_lost: int, candidate_lost: int, *, pairs
     )  # fmt: skip
     document.write(place / PLAN_FILE, plan)
     ends = {"base": base_lost, "candidate": candidate_lost}
-    attempts = [BootAttempt(n, label, "done", "0", f"{label}{n}", "") for label in ends for n in range(10)]
+    attempts = [BootAttempt(n, label, "done", "0", f"{label}-0-{n}", "") for label in ends for n in range(10)]
     attempts += [
         BootAttempt(0, label, "cut", "0", "1", "it was reset") for label, nr in ends.items() for _ in range(nr)
     ]
@@ -79,6 +80,56 @@ def test_lost_attempts_of_a_plan(
     assert said in text and "No plan" not in text
     # What decides is the first line.
     assert text.startswith(("FAIL: base lost", "INCONCLUSIVE: base lost")) == (code > 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            "no progress",
+            "candidate lost 3 of 13 attempts (the first: lost-0 lacks 1 of 1 runs). No plan is beside these",
+        ),
+        (
+            "beside the plan",
+            "candidate lost 3 of 13 attempts (the first: lost-0 lacks 1 of 1 runs); that may be chance",
+        ),
+        ("renamed", "candidate lost 3 of 13 attempts (the first: cut, it was reset); that may be chance"),
+        ("elsewhere", "candidate lost 3 of 13 attempts (the first: cut, it was reset); that may be chance"),
+        ("removed", "candidate lost 3 of 13 attempts (the first: candidate-0-0 was done, and has no runs here)"),
+    ],
+)
+def test_losses_that_the_progress_of_a_plan_does_not_tell(
+    change: str, said: str, campaign: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All of these passed, some of them with "lost 0 of 0 attempts"."""
+    write_plan(campaign, 0, 3 if change in ("renamed", "elsewhere") else 0)
+    base, candidate = campaign.base, campaign.candidate
+    if change in ("no progress", "beside the plan"):
+        for place in range(3):
+            document.write(candidate / f"lost-{place}" / PLAN, RUN_PLAN)
+    if change == "no progress":
+        (campaign.place.parent / PROGRESS_FILE).unlink()
+    elif change == "renamed":
+        base, candidate = (each.rename(each.with_name(f"my-{each.name}")) for each in (base, candidate))
+    elif change == "elsewhere":
+        base = base.rename(campaign.place.parent.with_name("other"))
+    elif change == "removed":
+        campaign.boots(noise(3, 3), noise(4, 3), first=3000)
+        for path in sorted(candidate.glob("*.json"))[:3]:
+            path.unlink()
+    words = ["gate", str(base), str(candidate), *campaign.words()[3:]]
+    assert (main(words), said in printed(capsys)) == (3, True)
+
+
+def test_a_boot_of_a_plan_that_still_runs_is_not_lost(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    write_plan(campaign, 0, 0)
+    path = campaign.place.parent / PROGRESS_FILE
+    progress = document.read(path, GateProgress, "")
+    running = BootAttempt(20, "candidate", "running", "0", "here", "")
+    document.write(path, replace(progress, attempts=(*progress.attempts, running)))
+    document.write(campaign.candidate / "here" / PLAN, RUN_PLAN)
+    assert main(campaign.words()) == 0
+    assert "candidate lost 0 of 10 attempts" in printed(capsys)
 
 
 @pytest.mark.parametrize(("pairs", "code"), [(True, 1), (False, 3)])
