@@ -32,7 +32,7 @@ _FACTOR = 2.0
 _SAMPLES_FACTOR = 10
 _FEWER_SAMPLES = 2
 
-_LOSSES_ALPHA = 0.01
+LOSSES_ALPHA = 0.01
 """How often losses of two kernels that are alike may fail."""
 
 
@@ -183,7 +183,7 @@ def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequenc
     if not all(planned for _, planned in found):
         said += ". No plan is beside these runs, so a boot that crashed before its first run is not seen"
     chance = more_by_chance(len(ended[0]), len(base), len(ended[1]), len(candidate))
-    if chance <= _LOSSES_ALPHA:
+    if chance <= LOSSES_ALPHA:
         return f"{said}. Kernels that are alike differ so much in {chance:.2g} of campaigns", Verdict.FAIL
     if len(candidate) * len(ended[0]) > len(base) * len(ended[1]):
         why = f"that may be chance ({chance:.2g}), or a kernel that crashes: more boots decide"

@@ -15,7 +15,9 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.document import Document
 from schedlib.formats.gate_document import GatesUsed, JudgedMetric, Method
 from schedlib.formats.strict import Count, Moment, Positive, Strict, Word
+from schedlib.gate.comparable import LOSSES_ALPHA, more_by_chance
 from schedlib.gate.fleet_judging import (
+    ONE_SIDED,
     FleetGroup,
     Samples,
     groups_at,
@@ -34,6 +36,8 @@ _LISTED = 8
 """Machines that are named in a line, and those left out that are listed one by one."""
 
 _NAME = 33
+
+_NAMES = ("base", "candidate")
 
 
 class FleetModel(Strict, frozen=True):
@@ -102,21 +106,41 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
     models = Counter(machine.model for machine in machines if machine.model)
     there_of = Counter(machine.model for machine in there)
     base, candidate = (tuple(sorted({machine.kernels[side] for machine in there})) for side in (0, 1))
+    lost, of_losses = losses_of_fleet(machines)
     same = any(base == candidate for base, candidate in (machine.kernels for machine in there))
     return FleetGateDocument(
         schema="fleet-gate-2",
         tool=TOOL,
         started=started,
         command=options.command(),
-        status=worst(metric.verdict for metric in metrics),
+        status=worst([*(metric.verdict for metric in metrics), of_losses]),
         gates=convert(gate, GatesUsed, from_attributes=True),
         look=look,
         kernels=(base, candidate),
         models=tuple(FleetModel(name, count, there_of[name]) for name, count in sorted(models.items())),
         metrics=tuple(metrics),
         left_out=tuple(left_out),
-        notes=("base and candidate are the same kernel: an A/A campaign",) if same else (),
+        notes=(
+            *([lost] if lost else []),
+            *(["base and candidate are the same kernel: an A/A campaign"] if same else []),
+        ),
     )
+
+
+def losses_of_fleet(machines: Sequence[FleetMachine]) -> tuple[str, Verdict]:
+    """The boots of all machines that `schedline run` began and that lack runs; empty if there are none."""
+    counts = [count for machine in machines for count in zip(_NAMES, machine.attempts, strict=False)]
+    lost, ended = ([sum(count[place] for name, count in counts if name == side) for side in _NAMES] for place in (0, 1))
+    if not any(lost):
+        return "", Verdict.PASS
+    said = "; ".join(
+        f"{name} lost {some} of {every} attempts" for name, some, every in zip(_NAMES, lost, ended, strict=True)
+    )
+    chance = more_by_chance(ended[0], lost[0], ended[1], lost[1])
+    if chance > ONE_SIDED:
+        return said, Verdict.PASS
+    verdict = Verdict.FAIL if chance <= LOSSES_ALPHA else Verdict.INCONCLUSIVE
+    return f"{verdict.name}: {said}. Kernels that are alike differ so much in {chance:.2g} of fleets", verdict
 
 
 def last_look(
@@ -180,6 +204,9 @@ def fleet_text(document: FleetGateDocument) -> str:
 
 
 def _lines(document: FleetGateDocument) -> Iterator[str]:
+    first = [note for note in document.notes if note.startswith(f"{document.status.name}: ")]
+    for note in first:
+        yield from wrapped(note)
     machines = sum(model.machines for model in document.models)
     judged = sum(model.judged for model in document.models)
     look = f", looked at {document.look} boots of each kernel" if document.look else ""
@@ -200,7 +227,7 @@ def _lines(document: FleetGateDocument) -> Iterator[str]:
         said = "; ".join(f"{count} {reason}" for reason, count in kinds.most_common(3))
         yield from wrapped(f"left out, too: {len(others)} more, all in --json: {said}", 4)
     for note in document.notes:
-        yield from wrapped(note)
+        yield from wrapped(note) if note not in first else ()
     if document.status is Verdict.PASS:
         yield ""
         yield from wrapped(f"excluded, on every model: {excluded(document.metrics)}")

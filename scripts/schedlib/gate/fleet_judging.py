@@ -36,7 +36,7 @@ _MOST_LEFT_OUT = 0.2
 _MOST_NAMED = 100
 """Bad machines of a group that the document names."""
 
-_ONE_SIDED = 0.05
+ONE_SIDED = 0.05
 """No PASS for a model if the candidate gave no result on more machines than the base, shown at this level."""
 
 _BAD_P = 0.01
@@ -255,7 +255,7 @@ def _why_no_pass(rule: GateRule, here: MachinesAtLook | None, bad: Sequence[str]
         return f"{lost} of {lost + machines} machines are left out: mend them, and repeat their boots"
     base, candidate = (sum(out.lacks == side for out in missing) for side in ("base", "candidate"))
     there = machines + base + candidate
-    if candidate > base and more_by_chance(there, base, there, candidate) <= _ONE_SIDED:
+    if candidate > base and more_by_chance(there, base, there, candidate) <= ONE_SIDED:
         return f"{candidate} machines lack results of the candidate, {base} of the base: does it come up there?"
     if len(bad) > _BAD_SHARE * machines:
         names = ", ".join(bad[:3]) + (", ..." if len(bad) > 3 else "")

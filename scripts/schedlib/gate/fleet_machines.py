@@ -20,7 +20,7 @@ from schedlib.formats.gate_document import GateMetric
 from schedlib.formats.run_file import NOT_RECORDED, refuse_copies
 from schedlib.formats.strict import Strict, Word
 from schedlib.gate.boots import Key, Side, read_side
-from schedlib.gate.comparable import no_results, refuse_differences, refuse_overlaps
+from schedlib.gate.comparable import attempts_of, no_results, refuse_differences, refuse_overlaps
 from schedlib.gate.judging import Sample, sample_of
 from schedlib.gate.rules import Gate, load_gate
 from schedlib.gate.statistics import Values
@@ -76,6 +76,7 @@ class FleetMachine:
         marks: what no other machine has: ids of boots, and content() of runs that tell themselves. Hashes can be
             compared within one process and its children.
         rows: of metrics that have to be equal.
+        attempts: of base and candidate, how many were lost and how many there were.
     """
 
     name: str
@@ -85,6 +86,7 @@ class FleetMachine:
     metrics: Mapping[Key, MetricBoots] = field(default_factory=dict)
     rows: Mapping[Key, GateMetric] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
+    attempts: tuple[tuple[int, int], ...] = ()
 
     @property
     def there(self) -> bool:
@@ -97,7 +99,7 @@ class FleetMachine:
 
     def without(self, reason: str) -> FleetMachine:
         """The machine, left out as a whole."""
-        return replace(self, marks=(), metrics={}, rows={}, left_out=(self.out(reason),))
+        return replace(self, marks=(), metrics={}, rows={}, attempts=(), left_out=(self.out(reason),))
 
     def without_side(self, why: Mapping[Lacks, str]) -> FleetMachine:
         """The machine, left out because of one kernel or of both."""
@@ -151,8 +153,10 @@ def _read_machine(gates: str, place: Path) -> FleetMachine:
         if gate.interleaved:
             refuse_overlaps(sides)
         refuse_copies(side.contents for side in sides)
+        ended = [attempts_of(None, place / side.name, side)[0] for side in sides]
     except SchedlineError as error:
         return machine.without(error.observed)
+    machine = replace(machine, attempts=tuple((sum(map(bool, each)), len(each)) for each in ended))
     lacking = {name: why for name, side in zip(_NAMES, sides, strict=True) if (why := no_results(side))}
     if lacking:
         return machine.without_side(lacking)

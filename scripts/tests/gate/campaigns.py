@@ -14,6 +14,7 @@ import numpy as np
 
 from one_verb import main_of
 from schedlib.gate import gate_verb
+from schedlib.runs.plan import PlannedRun, RunPlan
 
 main = main_of(gate_verb)
 
@@ -47,6 +48,12 @@ _SWAPPED = {1, 2, 4, 7, 8, 11, 13, 14, 16, 19}
 """Pairs of boots of which the candidate is the first."""
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
+
+RUN_PLAN = RunPlan(
+    schema="plan-1", suite="gate", rows=("rt-wakeup",), digest="x", runs=1, seed=1, machine={},
+    order=(PlannedRun("rt-wakeup", 1),),
+)  # fmt: skip
+"""What `schedline run` writes when it begins a boot."""
 
 
 def metric(value: Any, **more: Any) -> dict[str, Any]:

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns import GATES, main, metric, rewrite
+from campaigns import GATES, RUN_PLAN, main, metric, rewrite
 from fleets import names, write_fleet, write_machine
 
 from by_schema import validate
 from schedlib.errors import SchedlineError
+from schedlib.formats import document
 from schedlib.gate import fleet_judging, fleet_machines
 from schedlib.gate.fleet_judging import within_machines_p
 from schedlib.gate.statistics import blocks_tail
+from schedlib.paths import PLAN
 
 
 def gate(place: Path, *more: str, gates: str = GATES) -> tuple[int, dict[str, Any]]:
@@ -84,6 +86,20 @@ def test_a_bad_machine_is_no_pass(tmp_path: Path) -> None:
     write_machine(fleet / "slow", "Alpha", 0.6, 99)
     code, found = gate(fleet)
     assert (code, found["metrics"][0]["groups"][0]["bad"]) == (3, ["slow"])
+
+
+@pytest.mark.parametrize(("base", "candidate", "code"), [(0, 0, 0), (4, 4, 0), (0, 5, 3), (0, 20, 1), (9, 0, 0)])
+def test_boots_that_left_a_plan_and_no_run(
+    base: int, candidate: int, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A candidate that crashed in a third of its boots passed, if each machine was booted until it had enough."""
+    fleet = write_fleet(tmp_path / "fleet", {"Alpha": (14, 0.0)})
+    for name, lost in (("base", base), ("candidate", candidate)):
+        for number in range(lost):
+            document.write(fleet / f"alpha{number % 14:02}" / name / f"lost{number}" / PLAN, RUN_PLAN)
+    assert gate(fleet)[0] == code
+    said = f"base lost {base} of {140 + base} attempts; candidate lost {candidate} of {140 + candidate} attempts"
+    assert (said in " ".join(capsys.readouterr().out.split())) == (base + candidate > 0)
 
 
 def test_an_effect_in_the_unit_of_the_metric_is_told(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns import GATES, Campaign, main, minute_of, noise, rewrite, run
+from campaigns import GATES, RUN_PLAN, Campaign, main, minute_of, noise, rewrite, run
 from msgspec.structs import replace
 
 from schedlib.errors import SchedlineError
@@ -18,15 +18,8 @@ from schedlib.gate.boot_service import BootAttempt, GateProgress
 from schedlib.gate.comparable import more_by_chance
 from schedlib.gate.gate_options import PLAN_FILE, PROGRESS_FILE
 from schedlib.paths import PLAN
-from schedlib.runs.plan import PlannedRun, RunPlan
 
 BOTH = GATES + GATES[GATES.index("\n[[metric]]") :].replace("rt_wakeup", "sleep_storm")
-
-
-RUN_PLAN = RunPlan(
-    schema="plan-1", suite="gate", rows=("rt-wakeup",), digest="x", runs=1, seed=1, machine={},
-    order=(PlannedRun("rt-wakeup", 1),),
-)  # fmt: skip
 
 
 @pytest.fixture
