@@ -28,7 +28,7 @@ _CPU_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _OF_A_TOOL = {"command_line", "tool_version", "settings", "order"}
 _FILES = {"--json", "--out", "-o"}
 
-_UNRECORDED = "(not recorded)"
+UNRECORDED = "(not recorded)"
 """Stands for an entry that other runs of the same tool have."""
 
 _OLDEST = datetime(2010, 1, 1, tzinfo=UTC)
@@ -211,7 +211,7 @@ def _entries(
         # Of runs that measured something: without its program a tool has no version.
         recorded = [{entry for entry, _ in each} for each, rows in fingerprints.items() if rows.get(row)]
         for entry in set[str]().union(*recorded) - set[str].intersection(*recorded or [set()]):
-            found[f"{entry} of {tool[row]}" if entry in _OF_A_TOOL else entry].add(_UNRECORDED)
+            found[f"{entry} of {tool[row]}" if entry in _OF_A_TOOL else entry].add(UNRECORDED)
     return {entry: frozenset(values) for entry, values in found.items()}
 
 

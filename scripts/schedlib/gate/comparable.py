@@ -15,7 +15,7 @@ from statistics import median
 
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.gate.boots import FOREIGN, LIMITS, STEAL, THROTTLED, Key, Side
+from schedlib.gate.boots import FOREIGN, LIMITS, STEAL, THROTTLED, UNRECORDED, Key, Side
 from schedlib.gate.gate_options import PLAN_FILE, PROGRESS_FILE
 from schedlib.paths import PLAN
 from schedlib.runs.plan import RunPlan
@@ -48,7 +48,7 @@ def refuse_differences(sides: Sequence[Side], may_differ: Collection[str]) -> No
                 )
         plain, _, tool = name.partition(" of ")
         given = [values for values in found if values or not tool]
-        common = {each for values in found for each in values}
+        common = {each for values in given for each in values or {UNRECORDED}}
         if plain not in may_differ and len(set(given)) > 1:
             raise SchedlineError(
                 f"{name} differs between {' and '.join(side.name for side in sides)}: {_shown(common)}; "
@@ -146,6 +146,8 @@ def disturbed(base: Side, candidate: Side, tool: str) -> str:
     and its amount is more than twice that of the other side.
     """
     found = [[boot.disturbance[tool] for boot in side.boots if tool in boot.disturbance] for side in (base, candidate)]
+    if any(found) and not all(found):
+        return f"what happened beside {tool} is recorded in one of {base.name} and {candidate.name} alone"
     for kind, limit in LIMITS.items() if all(found) else ():
         amounts = [[each[kind] for each in side] for side in found]
         counts = [sum(each > limit for each in side) for side in amounts]

@@ -114,7 +114,7 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     notes = []
     builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in (base, candidate)]
     if builds[0] == builds[1] != frozenset({NOT_RECORDED}):
-        notes.append("base and candidate are the same kernel: an A/A campaign")
+        notes.append(gate_report.SAME_KERNEL)
     both = options.base, options.candidate
     campaign = None if read else comparable.campaign_of(both)
     failed = list(filter(None, map(comparable.no_results, (base, candidate))))

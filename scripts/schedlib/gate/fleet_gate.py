@@ -26,7 +26,7 @@ from schedlib.gate.fleet_judging import (
 )
 from schedlib.gate.fleet_machines import FleetMachine, LeftOut, read_fleet
 from schedlib.gate.gate_options import GateOptions
-from schedlib.gate.gate_report import excluded, limits_of, p_of, per, signed
+from schedlib.gate.gate_report import SAME_KERNEL, excluded, limits_of, p_of, per, signed
 from schedlib.gate.judging import of_the_rule
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.progress import printable, wrapped
@@ -122,7 +122,7 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
         left_out=tuple(left_out),
         notes=(
             *([lost] if lost else []),
-            *(["base and candidate are the same kernel: an A/A campaign"] if same else []),
+            *([SAME_KERNEL] if same else []),
         ),
     )
 
@@ -259,7 +259,8 @@ def _told(metric: FleetMetric) -> Iterator[str]:
         yield "    no machine has it"
         return
     if metric.method is not Method.EQUAL:
-        yield from wrapped(f"    {limits_of(metric)}; worse by in{per(metric)}", 4)
+        unit = f" in{per(metric)}".replace(" in in ", " in ")
+        yield from wrapped(f"    {limits_of(metric)}; worse by{unit}", 4)
     yield f"{'machines of':{_NAME}}{'':>5}{'worse by':>10}{'over budget':>13}{'p':>7}"
     for group in metric.groups:
         cells = f"{signed(group.worse_by):>10}{group.over_budget:>13}{p_of(group.p):>7}"

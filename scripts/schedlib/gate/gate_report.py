@@ -28,6 +28,8 @@ _Row = TypeVar("_Row", GateMetric, GateShare)
 _MOST_SHOWN = 12
 """How many metrics that are not judged are listed in the text."""
 
+SAME_KERNEL = "base and candidate are the same kernel: an A/A campaign"
+
 _NAME = 26
 """Width of a metric's name in a table."""
 
@@ -171,8 +173,8 @@ def _reasons(rows: Sequence[GateMetric]) -> dict[str, list[str]]:
 
 
 def _first(document: GateDocument) -> list[str]:
-    """The notes that decide."""
-    return [note for note in document.notes if note.startswith(f"{document.status.name}: ")]
+    """The notes that decide, and that both kernels are the same one."""
+    return [note for note in document.notes if note == SAME_KERNEL or note.startswith(f"{document.status.name}: ")]
 
 
 def excluded(metrics: Sequence[JudgedMetric]) -> str:
@@ -200,7 +202,7 @@ def method_of(document: GateDocument) -> str:
     return (
         f"gates: {gates.name}; {looks}{ended}; p is one-sided, Holm's over the metrics; alpha {gates.alpha:g} for all "
         "metrics and looks; change and interval: Hodges and Lehmann's (means for rates); medians: the change from one "
-        "median to the other"
+        f"median to the other{'' if gates.interleaved else '; in any order, so a drift could look like a change'}"
     )
 
 

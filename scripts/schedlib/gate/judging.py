@@ -100,10 +100,11 @@ class Sample:
         if why := disturbed(*self.first(boots), self.rule.tool):
             return f"not comparable: {why}. Find the cause, and begin a new campaign"
         base, candidate = (abs(float(np.median(side[:boots]))) for side in (self.base, self.candidate))
+        unit = f"is it in another unit than {self.unit}?"
         if self.unit in _TIMES and self.rule.direction == "lower" and candidate * _UNIT_FACTOR < base:
-            return (
-                f"the candidate has less than 1 / {_UNIT_FACTOR} of the base's: is it in another unit than {self.unit}?"
-            )
+            return f"the candidate has less than 1 / {_UNIT_FACTOR} of the base's: {unit}"
+        if self.rule.direction == "higher" and not self.rule.absolute and candidate > base * _UNIT_FACTOR:
+            return f"the candidate has more than {_UNIT_FACTOR} times the base's: {unit}"
         return unequal_samples(*self.first(boots), self.rule.key)
 
 
@@ -343,7 +344,7 @@ def _too_few(gate: Gate, sample: Sample) -> str:
     first = gate.looks[0]
     lacking = [(first - len(side.boots), side.name) for side in sample.sides]
     more = " and ".join(f"{number} more of the {name}" for number, name in lacking if number > 0)
-    return f"too few boots: boot {more}; the first look is at {first} of each"
+    return f"too few boots{more and ': boot '}{more}; the first look is at {first} of each"
 
 
 def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, doubtful: bool) -> str:

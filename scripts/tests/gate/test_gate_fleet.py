@@ -111,6 +111,14 @@ def test_an_effect_in_the_unit_of_the_metric_is_told(tmp_path: Path) -> None:
     assert group["worse_by"] == pytest.approx(1200, abs=200)
 
 
+def test_the_unit_of_a_rate_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet = write_fleet(tmp_path / "fleet", {"Alpha": (4, 0.0)})
+    for side in fleet.glob("*/*"):
+        rewrite(side, lambda run: run["metrics"][0].update(kind="exceedance", value=1, n=100_000))
+    gate(fleet, gates=GATES.replace("rank", "rate"))
+    assert "detect 25 in a million; worse by in a million" in " ".join(capsys.readouterr().out.split())
+
+
 EXACT = """
 [[metric]]
 tool = "rt_wakeup"

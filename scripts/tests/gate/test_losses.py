@@ -164,7 +164,8 @@ def test_a_tool_that_some_boots_lack(
     assert f"candidate: no run of sleep_storm in {len(lacking)} of 10 boots (candidate-0-{lacking[0]}" in said
     assert "verdict: ERROR" in said
     assert main(campaign.words("--incomplete", "the disk was full")) == 3
-    assert "incomplete, as you say: the disk was full" in printed(capsys)
+    said = printed(capsys)
+    assert "incomplete, as you say: the disk was full" in said and "boot ;" not in said
 
 
 def test_a_candidate_with_fewer_boots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,13 +230,14 @@ def test_boots_in_which_the_tool_skipped_itself(campaign: Campaign, capsys: pyte
     assert "candidate: no run of rt_wakeup in 4 of 14 boots" in printed(capsys)
 
 
-def test_boots_at_the_same_time_have_no_order(campaign: Campaign) -> None:
+def test_boots_at_the_same_time_have_no_order(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a clock all boots began in one minute of 2026, and a drift was a change in 6 of 20 campaigns."""
     rewrite(campaign.candidate, lambda run: run.update(started="2026-11-01T00:00:30Z"))
     with pytest.raises(SchedlineError, match="which one machine cannot do: its clock was not set"):
         main(campaign.words())
     campaign.gates = campaign.gates.replace("[gate]", '[gate]\norder = "any"')
     assert main(campaign.words()) == 0
+    assert "in any order, so a drift could look like a change" in printed(capsys)
 
 
 @pytest.mark.parametrize(
@@ -257,3 +259,26 @@ def test_what_the_candidate_cannot_be(
 
     rewrite(campaign.candidate, change)
     assert (main(campaign.words()), said in printed(capsys)) == (code, True)
+
+
+def test_no_kernel_has_a_hundred_times_the_throughput(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign = Campaign(tmp_path, gates=GATES.replace("lower", "higher"), unit="frames/s")
+    campaign.boots(noise(1), noise(2, factor=1000), direction="higher")
+    assert main(campaign.words()) == 3
+    assert "has more than 100 times the base's: is it in another unit than frames/s?" in printed(capsys)
+
+
+def test_a_kernel_against_itself_is_told_first(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    rewrite(campaign.candidate, lambda run: run["fingerprint"].update(kernel="7.3.4-base #1 SMP", build_id="base00"))
+    assert main(campaign.words()) == 0
+    assert printed(capsys).startswith("base and candidate are the same kernel: an A/A campaign")
+
+
+def test_what_one_side_does_not_tell(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    quiet = dict.fromkeys(("steal_percent", "interrupts_percent", "realtime_percent", "throttled", "others_percent"), 0)
+    rewrite(campaign.base, lambda run: run.update(disturbance={**quiet, "why": ""}))
+    assert main(campaign.words()) == 3
+    assert "what happened beside rt_wakeup is recorded in one of base and candidate alone" in printed(capsys)
+    rewrite(campaign.candidate, lambda run: run["fingerprint"].pop("governor"))
+    with pytest.raises(SchedlineError, match=r"governor differs .*: '\(not recorded\)' / 'performance'"):
+        main(campaign.words("--trust"))
