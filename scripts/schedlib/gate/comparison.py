@@ -112,7 +112,9 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
         comparable.refuse_overlaps(sides)
     refuse_copies(side.contents for side in sides)
     notes = []
-    builds = [side.fingerprint.get("build_id") or side.fingerprint.get("kernel") for side in (base, candidate)]
+    # A kernel whose notes cannot be read has an empty build-id.
+    prints = base.fingerprint, candidate.fingerprint
+    builds = [each.get("build_id", frozenset()) - {""} or each.get("kernel") for each in prints]
     if builds[0] == builds[1] != frozenset({NOT_RECORDED}):
         notes.append(gate_report.SAME_KERNEL)
     both = options.base, options.candidate

@@ -272,6 +272,11 @@ def test_a_kernel_against_itself_is_told_first(campaign: Campaign, capsys: pytes
     rewrite(campaign.candidate, lambda run: run["fingerprint"].update(kernel="7.3.4-base #1 SMP", build_id="base00"))
     assert main(campaign.words()) == 0
     assert printed(capsys).startswith("base and candidate are the same kernel: an A/A campaign")
+    # Without a build-id the name tells.
+    rewrite(campaign.base, lambda run: run["fingerprint"].update(build_id=""))
+    rewrite(campaign.candidate, lambda run: run["fingerprint"].update(kernel="7.3.4-candidate #1 SMP", build_id=""))
+    assert main(campaign.words()) == 0
+    assert "A/A" not in printed(capsys)
 
 
 def test_what_one_side_does_not_tell(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
