@@ -158,8 +158,9 @@ def change_points(values: Sequence[float]) -> list[int]:
 
 def noise_of(values: Values) -> float:
     """Their standard deviation, without the value that is furthest from the middle: it may be a step."""
-    squares = np.sort((values - np.median(values)) ** 2)[:-1]
-    return float(np.sqrt(squares.mean())) if squares.size else 0.0
+    if values.size < 2:
+        return 0.0
+    return float(np.sqrt(np.sort((values - np.median(values)) ** 2)[:-1].mean()))
 
 
 def trend(values: Sequence[float], sign: float) -> int | None:

@@ -107,6 +107,12 @@ def test_a_slope_seldom_passes(name: str) -> None:
     assert found.count(Verdict.FAIL) >= 4
 
 
+@pytest.mark.filterwarnings("error")
+def test_one_gate_is_no_history() -> None:
+    """numpy warned below the verdict that a mean was of nothing."""
+    assert history_of(chain(np.random.default_rng(4), [0.0])).status is Verdict.INCONCLUSIVE
+
+
 def test_a_history_with_a_failed_gate_is_no_pass() -> None:
     """Also if it failed because of lost boots, and no metric did."""
     flat = chain(np.random.default_rng(4), [0.0] * 12)
