@@ -54,6 +54,10 @@ _MOST_FAILURES = 100
 def gate(options: GateOptions) -> Verdict:
     """`schedline gate`: compare, write the files that are asked for, and print the text."""
     found: GateDocument | FleetGateDocument
+    for path in (options.json, options.html):
+        # After an error, the result of another gate would be taken for this one's.
+        if path and path.is_file():
+            path.unlink()
     if options.fleet:
         # A gate on one machine does without these modules.
         from schedlib.gate.fleet_gate import compare_fleet, fleet_text

@@ -186,8 +186,12 @@ def test_a_candidate_with_fewer_boots(tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(("value", "why"), [(1e299, "no measurement is so large"), (0, "nothing takes no time")])
 def test_a_value_that_nothing_can_measure(value: float, why: str, campaign: Campaign) -> None:
     rewrite(campaign.candidate, lambda run: run["metrics"][0].update(value=value), 1)
+    outputs = [campaign.place / name for name in ("gate.json", "page.html")]
+    for path in outputs:
+        path.write_text("the PASS of an earlier gate")
     with pytest.raises(SchedlineError, match=why):
-        main(campaign.words())
+        main(campaign.words("--json", str(outputs[0]), "--html", str(outputs[1])))
+    assert not any(path.exists() for path in outputs)
 
 
 def test_the_order_of_each_tool_is_checked(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
