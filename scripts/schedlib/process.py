@@ -25,12 +25,12 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return kept | {"LC_ALL": "C"} | dict(extra or {})
 
 
-def dying_with_us(argv: Sequence[str]) -> list[str]:
+def dying_with_us(argv: Sequence[str], signal: str = "TERM") -> list[str]:
     """Wrap a command so that the kernel ends it when this process dies, even by kill -9.
 
     Otherwise it could keep running during a later run.
     """
-    return [*(["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []), *argv]
+    return [*(["setpriv", "--pdeathsig", signal] if shutil.which("setpriv") else []), *argv]
 
 
 def run(

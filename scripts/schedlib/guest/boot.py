@@ -69,7 +69,8 @@ def run_guest(argv: Sequence[str], log: Path, timeout: float, stop: re.Pattern[b
                 f"{argv[0]} cannot be started: it does not exist or is not executable", "schedline doctor"
             )
         process = subprocess.Popen(
-            dying_with_us(argv),
+            # User-Mode Linux catches SIGTERM, and a guest that hangs does nothing about it.
+            dying_with_us(argv, "KILL"),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -54,12 +54,14 @@ def test_missing_emulator_is_an_error(tmp_path: Path) -> None:
         run_guest(["/nonexistent/emulator"], tmp_path / "log", 5)
 
 
-def test_interrupt_ends_the_guest(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 2), (signal.SIGKILL, -signal.SIGKILL)])
+def test_interrupt_ends_the_guest(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    """Also one that ignores SIGTERM, which outlived a kill -9."""
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from pathlib import Path; from schedlib.guest.boot import run_guest\n"
         "import signal; signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))\n"
-        "run_guest(['sh', '-c', 'echo $$; exec sleep 600'], Path(sys.argv[2]), 600)\n"
+        "run_guest(['sh', '-c', 'trap : TERM; echo $$; while :; do sleep 600; done'], Path(sys.argv[2]), 600)\n"
     )
     log = tmp_path / "log"
     scripts = str(Path(__file__).parents[2])
@@ -67,7 +69,9 @@ def test_interrupt_ends_the_guest(tmp_path: Path) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (log.exists() and log.read_text().strip()):
         os.sched_yield()
-    runner.send_signal(signal.SIGTERM)
-    assert runner.wait(timeout=60) == 2
-    guest = Path(f"/proc/{log.read_text().strip()}/cmdline")
+    runner.send_signal(number)
+    assert runner.wait(timeout=60) == code
+    guest = Path(f"/proc/{log.read_text().split()[0]}/cmdline")
+    while time.monotonic() < deadline and guest.exists() and b"sleep" in guest.read_bytes():
+        os.sched_yield()
     assert not guest.exists() or b"sleep" not in guest.read_bytes()
