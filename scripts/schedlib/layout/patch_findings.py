@@ -13,7 +13,7 @@ from schedlib.contracts.contract_rules import Rules, has_member
 from schedlib.contracts.struct_source import HEADERS, in_words, without_comments
 from schedlib.layout.headroom import Guarded, guarded_lines, lines_with_less_room
 from schedlib.layout.members import Member, Structure, root_of
-from schedlib.layout.patch_text import FLAG, added_lines, removed_lines
+from schedlib.layout.patch_text import FLAG, MAKEFILE, added_lines, removed_lines
 from schedlib.layout.rule_judge import (
     ClauseResult,
     Layout,
@@ -398,14 +398,13 @@ def as_it_was(files: Mapping[str, tuple[bytes | None, bytes | None]]) -> Iterato
     """
     rest = "your build has it as it was. What depends on it was not looked at"
     for file, both in files.items():
-        name = file.rpartition("/")[2]
         old, new = ((data or b"").decode(errors="replace").splitlines() for data in both)
-        if name.startswith("Kconfig"):
+        if file.rpartition("/")[2].startswith("Kconfig"):
             was, now = _kconfig(old), _kconfig(new)
             for option in [each for each in was if was[each] != now.get(each)]:
                 number = next((at for at, line in enumerate(new, 1) if option in line.split()), 1)
                 yield Finding(file, number, False, "", f"CONFIG_{option}: the patch changes this option, and {rest}")
-        elif name.startswith(("Makefile", "Kbuild")):
+        elif MAKEFILE.search(file):
             flags = [line for line in (*old, *new) if FLAG.search(line) and (line in old) != (line in new)]
             for line in flags[:1]:
                 number = (new if line in new else old).index(line) + 1

@@ -27,6 +27,8 @@ _FILES = re.compile(
 )
 """The names of a file before and after a change."""
 
+MAKEFILE = re.compile(r"(?:^|/)(?:Makefile|Kbuild)[^/]*$")
+
 FLAG = re.compile(r"(?:^|[\s=])-(?:[DUm]|include|fpack|fshort)")
 """A compiler's option in a Makefile that types may depend on."""
 
@@ -191,10 +193,8 @@ def touches_layout(patch: bytes, contracts: Sequence[Path] = ()) -> bool:
     # diff -u gives no headings, and git none where no line above could be one.
     bare = re.search(rb"^\+\+\+ \S*\.c\b.*\n@@ -(?:[2-9]|\d\d).*@@\s*$", patch, re.M)
     is_bare = bare and not re.search(rb"^(?:diff --git |@@ .*@@ \S)", patch, re.M)
-    flags = any(
-        re.search(r"(?:Makefile|Kbuild)[^/]*$", file) and FLAG.search(line)
-        for file, _, line in (*added_lines(patch), *removed_lines(patch))
-    )
+    changed = (*added_lines(patch), *removed_lines(patch))
+    flags = any(MAKEFILE.search(file) and FLAG.search(line) for file, _, line in changed)
     return bool(flags or is_bare or re.search(ends.encode(), patch, re.M) or re.search(inside, patch, re.M))
 
 
