@@ -175,12 +175,13 @@ def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequenc
     The attempts are those of the campaign, and the boots that are there or for which `schedline run` wrote a plan.
     """
     found = [attempts_of(campaign, directory, side) for directory, side in zip(directories, sides, strict=False)]
-    ended = [attempts for attempts, _ in found]
+    ended = [[why for why in attempts if why is not None] for attempts, _ in found]
     base, candidate = (list(filter(None, side)) for side in ended)
     told = []
-    for side, attempts, lost in zip(sides, ended, (base, candidate), strict=False):
+    for side, (attempts, _), known, lost in zip(sides, found, ended, (base, candidate), strict=False):
         first = f" (the first: {lost[0]})" if lost else ""
-        told.append(f"{side.name} lost {len(lost)} of {len(attempts)} attempts{first}")
+        open_ones = ", and one has not ended" if len(known) < len(attempts) else ""
+        told.append(f"{side.name} lost {len(lost)} of {len(known)} attempts{first}{open_ones}")
     said = "; ".join(told)
     if not all(planned for _, planned in found):
         said += ". No plan is beside these runs, so a boot that crashed before its first run is not seen"
@@ -193,17 +194,19 @@ def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequenc
     return said, Verdict.PASS
 
 
-def attempts_of(campaign: Path | None, directory: Path, side: Side) -> tuple[list[str], bool]:
-    """Of each attempt to boot a kernel why it was lost, empty if it was not; and whether a plan tells of them."""
+def attempts_of(campaign: Path | None, directory: Path, side: Side) -> tuple[list[str | None], bool]:
+    """Of each attempt to boot a kernel why it was lost; and whether a plan tells of them.
+
+    Empty if it was not lost, None if it may still come.
+    """
     planned = _planned_boots(campaign, directory, side) if campaign else []
     known = {boot for boot, _ in planned}
     begun = [why for boot, why in _begun_boots(directory, side).items() if boot not in known]
-    return [*(why for _, why in planned if why is not None), *begun], bool(planned)
+    return [*(why for _, why in planned), *begun], bool(planned)
 
 
 def _planned_boots(campaign: Path, directory: Path, side: Side) -> list[tuple[str, str | None]]:
-    """The attempts of a campaign to boot a kernel: the boot, and why it was lost; empty if it was not, None if it may
-    still come.
+    """The attempts of a campaign to boot a kernel: the boot, and why it was lost as attempts_of() tells it.
 
     Somebody may have given another name to the directory of the runs, or removed some of them.
     """
