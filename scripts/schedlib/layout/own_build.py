@@ -46,6 +46,9 @@ OURS = "--arch x86_64"
 _LEFT_OUT = ("-fplugin", "-gsplit-dwarf", "-gz", "-flto", "-fsanitize=kcfi", "-Werror")
 """Begins options that say nothing of layouts, and that put types or code elsewhere, or end at a warning."""
 
+_MOST_OTHERS = 200
+"""So many files of a commit may differ in the work tree, whose build is used."""
+
 Sources = Mapping[str, tuple[bytes | None, bytes | None]]
 """Files without and with a patch; None if there is none."""
 
@@ -173,13 +176,18 @@ class Versions:
     """A tree without and with a patch.
 
     Attributes:
-        sources: the files that differ.
+        sources: the files that the patch changes, and those that neither side has as the work tree has them.
         places: for each side a directory for temporary files, and the source.
     """
 
     own: OwnBuild
     sources: Sources
     places: tuple[tuple[Path, Path], tuple[Path, Path]]
+
+    @cached_property
+    def changed(self) -> Sources:
+        """The files that the patch changes."""
+        return {name: both for name, both in self.sources.items() if both[0] != both[1]}
 
     columns: ClassVar[Sequence[Column | None]] = (None,)
     pack_columns: ClassVar[Sequence[Column | None]] = (None,)
@@ -194,7 +202,7 @@ class Versions:
         """The headers and sources that differ."""
         return {
             name: tuple((data or b"").decode(errors="replace") for data in both)  # type: ignore[misc]
-            for name, both in self.sources.items()
+            for name, both in self.changed.items()
             if of_kernel(name)
         }
 
@@ -207,7 +215,7 @@ class Versions:
 
     def as_it_was(self) -> Iterator[Finding]:
         """What the build has as it was before the patch."""
-        return as_it_was(self.sources)
+        return as_it_was(self.changed)
 
     def layouts(
         self, column: Column | None, rules: Rules, why: dict[str, str], *, every: bool = False
@@ -223,7 +231,7 @@ class Versions:
         units = []
         for unit in units_for(rules, files):
             record = self.own.record_for(unit.files[0]) or self._beside(unit.files[0])
-            if record is None and not self.sources.keys().isdisjoint(unit.files):
+            if record is None and not self.changed.keys().isdisjoint(unit.files):
                 why |= dict.fromkeys(unit.tags, f"no object of {self.own.build} is made from {unit.files[0]}: make it")
             elif record and (every or self._may_change(unit, record)):
                 units.append((unit, record))
@@ -244,7 +252,7 @@ class Versions:
         """
         before = self._seen(unit, record, 0, None)
         # What a new file declares, or a new structure of this one, nothing has read before.
-        is_new = any(both[0] is None for both in self.sources.values()) or not self.texts.keys().isdisjoint(unit.files)
+        is_new = any(both[0] is None for both in self.changed.values()) or not self.texts.keys().isdisjoint(unit.files)
         changed = before.read & self.texts.keys()
         if is_new or any(reaches(*self.texts[name], name in before.declaring) for name in changed):
             return before, self._seen(unit, record, 1, before)
@@ -283,13 +291,23 @@ class Versions:
 
     def _may_change(self, unit: Unit, record: Path) -> bool:
         """Whether a unit reads a file that the patch changes, or might read one that it adds."""
-        if not self.sources.keys().isdisjoint(unit.files):
+        if not self.changed.keys().isdisjoint(unit.files):
             return True
-        headers = [name for name in self.sources if name.endswith(".h")]
+        headers = [name for name in self.changed if name.endswith(".h")]
         if unit.files[0].startswith("include/"):
             return any("include/" in name for name in headers)
         read = self.own.read_by(record)
-        return any(name in read or self.sources[name][0] is None for name in headers)
+        if any(name in read or self.changed[name][0] is None for name in headers):
+            return True
+        return bool(headers) and self._is_behind(record)
+
+    def _is_behind(self, record: Path) -> bool:
+        """Whether what an object would be made from may differ from what it was made from."""
+        made, read = record.stat().st_mtime_ns, self.own.read_by(record)
+        files = (self.own.tree / name for name in read)
+        return not read.isdisjoint(self.sources) or any(
+            each.stat().st_mtime_ns > made for each in files if each.is_file()
+        )
 
     def check_generated(self) -> None:
         """Stop if the patch changes what a generated header says that types depend on: the build has it from before.
@@ -298,7 +316,7 @@ class Versions:
             SchedlineError: it does, or that cannot be told.
         """
         record = self.own.record_of("kernel/bounds.s")
-        if record is None or self.sources.keys().isdisjoint(self.own.read_by(record)):
+        if record is None or self.changed.keys().isdisjoint(self.own.read_by(record)):
             return
         found = []
         for src, above in self.places:
@@ -330,8 +348,7 @@ def patched(own: OwnBuild, patch: bytes, revisions: tuple[str, str] | None) -> I
         sides = []
         for side, which in enumerate(("old", "new")):
             (place := scratch / which).mkdir()
-            is_tree = all(both[side] == _content(own.tree / file) for file, both in sources.items())
-            changed = {} if is_tree else {file: both[side] for file, both in sources.items()}
+            changed = {file: both[side] for file, both in sources.items() if both[side] != _content(own.tree / file)}
             sides.append((lay_out(own.tree, changed, place / "src"), place))
         versions = Versions(own, sources, (sides[0], sides[1]))
         versions.check_generated()
@@ -339,6 +356,8 @@ def patched(own: OwnBuild, patch: bytes, revisions: tuple[str, str] | None) -> I
 
 
 def _content(file: Path) -> bytes | None:
+    if file.is_symlink():
+        return os.fsencode(file.readlink())
     return file.read_bytes() if file.is_file() else None
 
 
@@ -346,34 +365,59 @@ def _sources(tree: Path, patch: bytes, revisions: tuple[str, str] | None, scratc
     """The files of a patch without and with it: as the tree has them, as git has them, or as `git am -3` would."""
     if not patch:
         return {}
-    named = re.findall(rb"^(?:--- a/|\+\+\+ b/|rename (?:from|to) )([^\t\n]+)", patch, re.M)
-    names = sorted({os.fsdecode(each) for each in named})
-    there = {file: _content(tree / file) for file in names}
-    base = _repository(there, scratch)
+    there = {file: _content(tree / file) for file in _names(patch)}
+    if revisions and (exact := _between(tree, revisions, there)):
+        return exact
+    base = _repository(tree, there, scratch)
     after, said = applied_tree(scratch, base, patch)
     if after:
-        return {file: (there[file], _blob(scratch, after, file)) for file in names}
+        return {file: (there[file], _blob(scratch, after, file)) for file in there}
     before, _ = applied_tree(scratch, base, patch, "--reverse")
     if before:
-        return {file: (_blob(scratch, before, file), there[file]) for file in names}
+        return {file: (_blob(scratch, before, file), there[file]) for file in there}
     if revisions:
-        return {file: (_blob(tree, revisions[0], file), _blob(tree, revisions[1], file)) for file in names}
+        return {file: (_blob(tree, revisions[0], file), _blob(tree, revisions[1], file)) for file in there}
     # By the blobs that the patch names, which a git tree may have. While it lends its objects, git changes their times.
     objects = try_git(tree, "rev-parse", "--path-format=absolute", "--git-path", "objects")
     if not objects.returncode:
         (scratch / ".git/objects/info/alternates").write_bytes(objects.stdout)
     merged, _ = applied_tree(scratch, base, patch, "--3way")
     if merged:
-        return {file: (there[file], _blob(scratch, merged, file)) for file in names}
+        return {file: (there[file], _blob(scratch, merged, file)) for file in there}
     errors = [line.removeprefix("error: ") for line in said.splitlines() if line.startswith("error: ")]
     why = "".join(f"\n    {line}" for line in errors or ["git apply finds nothing in it"])
     raise SchedlineError(f"the patch does not apply to {tree}:{why}", "rebase it, or check out what it was made for")
 
 
-def _repository(files: Mapping[str, bytes | None], place: Path) -> str:
-    """Make a repository that has some files; returns the tree object."""
+def _names(patch: bytes) -> list[str]:
+    """The files that a patch may be about. Git ignores some of these lines, and takes no file outside of the tree."""
+    found = re.findall(rb"^(?:--- a/|\+\+\+ b/|(?:rename|copy) (?:from|to) )([^\t\n]+)", patch, re.M)
+    found += re.findall(rb"^diff --git a/(\S+) b/\1$", patch, re.M)
+    paths = {Path(os.fsdecode(each)) for each in found}
+    return sorted(str(each) for each in paths if not each.is_absolute() and ".." not in each.parts)
+
+
+def _between(tree: Path, revisions: tuple[str, str], there: Mapping[str, bytes | None]) -> Sources | None:
+    """The files of a patch in both revisions, and those that the work tree has otherwise than the later one.
+
+    None if these are many: a build of the work tree says little of that revision.
+    """
+    before, after = revisions
+    said = git(tree, "diff", "--name-only", "-z", "--no-renames", *filter(None, [after]), "--", env=chosen_index())
+    others = set(filter(None, said.split("\0"))) - there.keys()
+    if len(others) > _MOST_OTHERS:
+        return None
+    own = {file: _blob(tree, after, file) for file in others}
+    return {file: (_blob(tree, before, file), _blob(tree, after, file)) for file in there} | {
+        file: (data, data) for file, data in own.items()
+    }
+
+
+def _repository(tree: Path, files: Mapping[str, bytes | None], place: Path) -> str:
+    """Make a repository that has some files of a tree; returns the tree object."""
     git(place, "init", "-q")
-    rows = [file_row(place, name, data) for name, data in files.items() if data is not None]
+    modes = {name: "120000" if (tree / name).is_symlink() else "100644" for name in files}
+    rows = [file_row(place, name, data, modes[name]) for name, data in files.items() if data is not None]
     git(place, "update-index", "-z", "--index-info", stdin="".join(f"{row}\0" for row in rows).encode())
     return git(place, "write-tree")
 

@@ -401,9 +401,9 @@ def as_it_was(files: Mapping[str, tuple[bytes | None, bytes | None]]) -> Iterato
         old, new = ((data or b"").decode(errors="replace").splitlines() for data in both)
         if file.rpartition("/")[2].startswith("Kconfig"):
             was, now = _kconfig(old), _kconfig(new)
-            for option in [each for each in was if was[each] != now.get(each)]:
-                number = next((at for at, line in enumerate(new, 1) if option in line.split()), 1)
-                yield Finding(file, number, False, "", f"CONFIG_{option}: the patch changes this option, and {rest}")
+            for name in [each for each in was if was[each][1] != now.get(each, (0, []))[1]]:
+                number, what = now.get(name, (1, []))[0], name if name.startswith("choice, ") else f"CONFIG_{name}"
+                yield Finding(file, number, False, "", f"{what}: the patch changes this option, and {rest}")
         elif MAKEFILE.search(file):
             flags = [line for line in (*old, *new) if FLAG.search(line) and (line in old) != (line in new)]
             for line in flags[:1]:
@@ -411,18 +411,40 @@ def as_it_was(files: Mapping[str, tuple[bytes | None, bytes | None]]) -> Iterato
                 yield Finding(file, number, False, "", f"{line.strip()}: the patch changes it, and {rest}")
 
 
-def _kconfig(lines: Sequence[str]) -> dict[str, list[str]]:
-    """What a Kconfig file says of each option, without help and comments."""
-    found: dict[str, list[str]] = {}
+def _kconfig(lines: Sequence[str]) -> dict[str, tuple[int, list[str]]]:
+    """What a Kconfig file says of each option and choice, and of what options are in, without help and comments.
+
+    Returns:
+        By its name the first line of each, and what it says.
+    """
+    found: dict[str, tuple[int, list[str]]] = {}
+    choices: list[tuple[int, list[str]]] = []
+    around: list[list[str]] = []
     inside: list[str] = []
-    for line in lines:
-        if match := re.match(r"\s*(?:menu)?config\s+(\w+)", line):
-            inside = found.setdefault(match[1], [])
-        elif re.match(r"\S|\s+(?:-*help-*)\s*$", line):
+    help_from = 0
+    for number, line in enumerate(lines, 1):
+        word, rest = (*line.split(None, 1), "", "")[:2]
+        indent = len(line.expandtabs()) - len(line.expandtabs().lstrip())
+        if not word or word.startswith("#") or 0 < help_from <= indent:
+            continue
+        # The first line of a help text says how far it is indented.
+        if help_from < 0:
+            help_from = indent
+            continue
+        help_from = -1 if word.strip("-") == "help" else 0
+        if word in ("config", "menuconfig"):
+            inside = found.setdefault(rest.strip(), (number, [each for its in around for each in its]))[1]
+        elif word in ("if", "menu", "choice"):
+            inside = [line.strip()] if word == "if" else []
+            around.append([] if word == "choice" else inside)
+            choices += [(number, inside)] if word == "choice" else []
+        elif word in ("endif", "endmenu", "endchoice"):
+            del around[-1:]
             inside = []
-        elif line.strip() and not line.lstrip().startswith("#"):
+        elif not help_from:
             inside.append(line.strip())
-    return found
+    named = ((next((each for each in row[1] if each.startswith("prompt")), ""), row) for row in choices)
+    return found | {f"choice, {prompt}": row for prompt, row in named}
 
 
 def of_other_architectures(patch: bytes, archs: Collection[str]) -> Iterator[Finding]:

@@ -29,7 +29,7 @@ _FILES = re.compile(
 
 MAKEFILE = re.compile(r"(?:^|/)(?:Makefile|Kbuild)[^/]*$")
 
-FLAG = re.compile(r"(?:^|[\s=])-(?:[DUm]|include|fpack|fshort)")
+FLAG = re.compile(r"(?:^|[\s=,(])-(?:[DUm]|include|fpack|fshort)")
 """A compiler's option in a Makefile that types may depend on."""
 
 _PLAIN = ("--no-ext-diff", "--no-color", "--full-index", "--src-prefix=a/", "--dst-prefix=b/")

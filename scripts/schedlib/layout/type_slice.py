@@ -101,9 +101,11 @@ def type_slice(preprocessed: str, tags: Collection[str], words: Collection[str] 
         if measures:
             left += [each for tag in _LOOKED_INTO.findall(chunk) for each in by_tag.get(tag, ())]
     ordered = [chunks[at] for at in sorted(wanted)]
-    files = (names[bisect(begins, place) - 1] for at, chunk in ordered for place in (at, at + len(chunk) - 1))
+    # A header may be included inside of a declaration.
+    places = (range(bisect(begins, at) - 1, bisect(begins, at + len(chunk) - 1)) for at, chunk in ordered)
+    files = frozenset(names[place] for its in places for place in its)
     # Blank lines are where comments were.
-    return TypeSlice("".join(re.sub(r"\s*\n\s*", "\n", f"{chunk}\n") for _, chunk in ordered), frozenset(files))
+    return TypeSlice("".join(re.sub(r"\s*\n\s*", "\n", f"{chunk}\n") for _, chunk in ordered), files)
 
 
 def reaches(old: str, new: str, is_declaring: bool) -> bool:
