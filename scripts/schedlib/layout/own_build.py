@@ -26,7 +26,7 @@ from schedlib.kernel.kconfig import parse_config
 from schedlib.layout.compile import Column
 from schedlib.layout.kernel_text import KernelText, text_of_directory
 from schedlib.layout.layout_options import ColumnOptions, InitOptions, LayoutOptions
-from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, joined, units_for
+from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, joined, read_unit, units_for
 from schedlib.layout.patch_coverage import Texts, of_kernel
 from schedlib.layout.patch_findings import Finding, as_it_was
 from schedlib.layout.patch_text import chosen_index
@@ -215,7 +215,8 @@ class Versions:
 
     def as_it_was(self) -> Iterator[Finding]:
         """What the build has as it was before the patch."""
-        return as_it_was(self.changed)
+        yield from as_it_was(self.changed, self.own.config)
+        yield from self._generated()
 
     def layouts(
         self, column: Column | None, rules: Rules, why: dict[str, str], *, every: bool = False
@@ -266,17 +267,19 @@ class Versions:
         build = self.own.unit_build(record, src, place, self.sources)
         found = from_types(build, unit, old)
         if found is None:
-            source = place / "unit.c"
-            source.write_text(unit.text(src))
-            # The generated offsets as they are: they would be the first error.
+            # The types alone do not tell: a pragma, or the type of a variable. Without the generated offsets by name.
+            source = build.written("unit", unit.text(src))
+            object_, listed = source.with_suffix(".o"), source.with_suffix(".d")
             words = [word for word in build.command if word != opaque_headers(self.own.build, place)]
-            done = run([*words, "-fsyntax-only", source], cwd=build.build)
+            done = run([*words, "-w", "-MD", "-MF", listed, "-MT", "x", "-c", "-o", object_, source], cwd=build.build)
+            if not done.returncode and (read := build.read_of(listed)):
+                return CompiledStructs(*read_unit(object_, unit), read, read)
             said = done.stderr.decode(errors="replace").replace(f"{src}/", "").replace(f"{place}/", "")
             errors = (line for line in said.splitlines() if re.search(": (?:fatal )?error: ", line))
-            error = next(errors, "its types alone do not compile")
             which = "with" if side else "without"
             raise DoesNotBuild(
-                f"{unit.files[0]} does not compile {which} the patch by the command of {record.name}: {error}",
+                f"{unit.files[0]} does not compile {which} the patch by the command of {record.name}: "
+                f"{next(errors, said) or 'it reads a header of the work tree through a link'}",
                 f"see whether your tree builds, or add {OURS} for schedline's own configurations",
             )
         return found
@@ -309,12 +312,8 @@ class Versions:
             each.stat().st_mtime_ns > made for each in files if each.is_file()
         )
 
-    def check_generated(self) -> None:
-        """Stop if the patch changes what a generated header says that types depend on: the build has it from before.
-
-        Raises:
-            SchedlineError: it does, or that cannot be told.
-        """
+    def _generated(self) -> Iterator[Finding]:
+        """The generated header that types depend on, if the patch may change it."""
         record = self.own.record_of("kernel/bounds.s")
         if record is None or self.changed.keys().isdisjoint(self.own.read_by(record)):
             return
@@ -323,9 +322,9 @@ class Versions:
             made = self.own.unit_build(record, src, Path(tempfile.mkdtemp(dir=above)), self.sources).bounds_of()
             found.append(made.digest if made else "")
         if found[0] != found[1] or not found[0]:
-            raise SchedlineError(
-                "the patch may change include/generated/bounds.h, and your build has it as it was",
-                f"build the patched tree, then use --commit; or add {OURS} for schedline's own configurations",
+            text = "the patch may change include/generated/bounds.h, and your build has it as it was: "
+            yield Finding(
+                "kernel/bounds.c", 1, False, "", f"{text}build the patched tree, then use --commit; or {OURS}"
             )
 
 
@@ -350,9 +349,7 @@ def patched(own: OwnBuild, patch: bytes, revisions: tuple[str, str] | None) -> I
             (place := scratch / which).mkdir()
             changed = {file: both[side] for file, both in sources.items() if both[side] != _content(own.tree / file)}
             sides.append((lay_out(own.tree, changed, place / "src"), place))
-        versions = Versions(own, sources, (sides[0], sides[1]))
-        versions.check_generated()
-        yield versions
+        yield Versions(own, sources, (sides[0], sides[1]))
 
 
 def _content(file: Path) -> bytes | None:

@@ -390,11 +390,12 @@ def redefined(patch: bytes) -> Iterator[Finding]:
             yield Finding(file, number, False, "", text)
 
 
-def as_it_was(files: Mapping[str, tuple[bytes | None, bytes | None]]) -> Iterator[Finding]:
+def as_it_was(files: Mapping[str, tuple[bytes | None, bytes | None]], config: Mapping[str, str]) -> Iterator[Finding]:
     """What a build has as it was before a patch, although types may depend on it: options, and the compiler's.
 
     Args:
         files: without and with the patch; None if there is none.
+        config: the options of the build.
     """
     rest = "your build has it as it was. What depends on it was not looked at"
     for file, both in files.items():
@@ -404,6 +405,12 @@ def as_it_was(files: Mapping[str, tuple[bytes | None, bytes | None]]) -> Iterato
             for name in [each for each in was if was[each][1] != now.get(each, (0, []))[1]]:
                 number, what = now.get(name, (1, []))[0], name if name.startswith("choice, ") else f"CONFIG_{name}"
                 yield Finding(file, number, False, "", f"{what}: the patch changes this option, and {rest}")
+            for name, (number, said) in now.items():
+                # An option that is on where nobody chose it, and what it turns on.
+                on = [each for each in said if re.match(r"def_(?:bool|tristate)\s+[ym]|default\s+[ym]", each)]
+                if name not in was and on and config.get(f"CONFIG_{name}") is None:
+                    text = f"CONFIG_{name}: the patch adds this option, which is on unless turned off, and your build "
+                    yield Finding(file, number, False, "", f"{text}lacks it. What depends on it was not looked at")
         elif MAKEFILE.search(file):
             flags = [line for line in (*old, *new) if FLAG.search(line) and (line in old) != (line in new)]
             for line in flags[:1]:
@@ -456,9 +463,9 @@ def of_other_architectures(patch: bytes, archs: Collection[str]) -> Iterator[Fin
     told: set[str] = set()
     for file, number, line in (*added_lines(patch), *removed_lines(patch)):
         found = re.match(r"arch/(\w+)/.*\.h$", file)
-        macro = re.match(r"\s*#\s*(?:define|undef)\s+(\w+)(?!\w|\()", line)
-        # Not an include guard.
-        if found and found[1] not in archs and file not in told and macro and not re.search("_H_*$", macro[1]):
+        # A macro, a typedef or an enumerator, but no include guard.
+        what = re.match(r"\s*#\s*(?:define|undef)\s+(?!\w+_H_*$)\w+(?!\w|\()|typedef\b|\s*[A-Z_]\w*\s*(?:=.*)?,$", line)
+        if found and found[1] not in archs and file not in told and what:
             told.add(file)
             text = f"{line.strip()}: what was looked at is not of {found[1]}, whose types may depend on it"
             yield Finding(file, number, False, "", text)

@@ -186,12 +186,8 @@ class UnitBuild:
         done = run([*self.command, *options], cwd=self.build)
         if done.returncode or OPAQUE.encode() in done.stderr:
             return None
-        read: set[str] = set()
-        for word in listed.read_text(errors="replace").split():
-            # A `..` behind a link leads to the work tree, which may have another text.
-            if (path := self._named(word)) in self.own and not (self.src / path).samefile(self.build / word):
-                return None
-            read.add(path)
+        if (read := self.read_of(listed)) is None:
+            return None
         whole = target.read_text(errors="replace")
         found = type_slice(whole, tags, words)
         declaring = frozenset(map(self._named, found.files if found else ()))
@@ -199,6 +195,15 @@ class UnitBuild:
             return None
         inside = frozenset(path for path in read if not path.startswith("/"))
         return Types(found.text, whole, inside, declaring & inside)
+
+    def read_of(self, listed: Path) -> frozenset[str] | None:
+        """The files that the compiler read; None if one of them is not the one of this source."""
+        words = listed.read_text(errors="replace").split()
+        named = {word: self._named(word) for word in words}
+        # A `..` behind a link leads to the work tree, which may have another text.
+        if any(at in self.own and not (self.src / at).samefile(self.build / word) for word, at in named.items()):
+            return None
+        return frozenset(named.values())
 
     def _named(self, word: str) -> str:
         """A file as the compiler names it, from the top of the source; an absolute path if it is not there."""

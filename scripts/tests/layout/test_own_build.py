@@ -229,6 +229,9 @@ def test_an_option_that_a_patch_defines_is_not_judged(built: Built) -> None:
         ),
         ("drivers/toy/Kconfig", "if DEEP\n", "if DEEP && MORE\n", "Kconfig:14: WARNING: CONFIG_BELOW: "),
         ("drivers/toy/Kconfig", "endmenu", "endmenu\n\nif MORE\nendif", ""),
+        ("drivers/toy/Kconfig", "\nchoice", "config MOST\n\tdef_bool y\n\tselect MORE\n\nchoice", "CONFIG_MOST: "),
+        ("arch/toy/include/asm/cache.h", "6\n", "6\ntypedef int toy_t;\n", "what was looked at is not of toy"),
+        ("arch/toy/include/asm/cache.h", "6\n", "6\nenum names {\n\tTOY_MOST,\n};\n", "is not of toy"),
         (
             "arch/toy/include/asm/cache.h",
             "6",
@@ -411,6 +414,21 @@ def test_a_header_that_no_object_reads_is_not_judged(built: Built) -> None:
     assert code == 3 and "no object of" in said and "drivers/toy/alone.h" in said, said
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        "#pragma pack(push, 4)\nstruct packed { char a; u64 b; };\n#pragma pack(pop)\n",
+        "extern unsigned long ticks;\nstruct timed { __typeof__(ticks) at; };\n",
+    ],
+)
+def test_what_types_alone_do_not_tell_is_compiled_whole(built: Built, more: str) -> None:
+    """It was said that the tree does not compile."""
+    inner = built.tree / "drivers/toy/inner.h"
+    inner.write_text(f"#include <linux/types.h>\n{more}{inner.read_text()}")
+    code, said = built.judge(built.patch("drivers/toy/toy.h", "aligned;\n", "aligned;\n\tu64 next;\n"))
+    assert code == 1 and "next on line 1" in said, said
+
+
 def test_an_error_of_the_compiler_is_told(built: Built) -> None:
     code, said = built.judge(built.patch("drivers/toy/toy.h", "u64 read;", "u65 read;"))
     assert code == 2 and "does not compile with the patch" in said and "u65" in said, said
@@ -437,7 +455,7 @@ def test_a_header_that_kbuild_generates_is_not_taken_as_it_was(built: Built) -> 
     text = text.replace("kernel/fork.c", "kernel/bounds.c").replace("drivers/toy/inner.h", "include/linux/flags.h")
     (built.build / "kernel/.bounds.s.cmd").write_text(text)
     code, said = built.judge(built.patch("include/linux/flags.h", "FIRST,", "FIRST, SECOND,"))
-    assert code == 2 and "may change include/generated/bounds.h" in said, said
+    assert code == 3 and "may change include/generated/bounds.h" in said, said
 
 
 def test_a_patch_that_the_tree_has_is_compared_with_the_tree_before(built: Built) -> None:
