@@ -245,9 +245,10 @@ static void set_ends(struct cpumask *mask, int ends)
 		cpumask_set_cpu(last_cpu(), mask);
 }
 
-static void find_returns(struct kunit *test)
+static void check_row(struct kunit *test, bool inactive)
 {
 	const struct cpupri_row *row = test->param_value;
+	bool found = row->finds != NONE;
 	struct cpupri_test *t = test->priv;
 	int cpu;
 
@@ -258,22 +259,34 @@ static void find_returns(struct kunit *test)
 	set_ends(&t->fit, row->fits);
 	set_ends(&t->want, row->finds);
 	t->task.prio = row->wakes;
-	KUNIT_EXPECT_EQ(test, row->finds != NONE, cpupri_find(&t->cp, &t->task, NULL));
-	/* With a mask to fill, CPUs that are not active are never found. */
 	for_each_possible_cpu(cpu) {
-		if (cpu_active(cpu))
+		if (!inactive || cpu_active(cpu))
 			continue;
 		set_prio(t, cpu, 99);
 		cpumask_set_cpu(cpu, &t->task.cpus_mask);
 		cpumask_set_cpu(cpu, &t->fit);
 	}
-	KUNIT_EXPECT_EQ(test, row->finds != NONE, cpupri_find(&t->cp, &t->task, &t->lowest));
-	KUNIT_ASSERT_EQ(test, row->finds != NONE,
-			cpupri_find_fitness(&t->cp, &t->task, &t->lowest, task_fits));
-	if (row->finds != NONE)
+	if (!inactive)
+		KUNIT_EXPECT_EQ(test, found, cpupri_find(&t->cp, &t->task, NULL));
+	KUNIT_EXPECT_EQ(test, found, cpupri_find(&t->cp, &t->task, &t->lowest));
+	KUNIT_ASSERT_EQ(test, found, cpupri_find_fitness(&t->cp, &t->task, &t->lowest, task_fits));
+	if (found)
 		KUNIT_EXPECT_TRUE_MSG(test, cpumask_equal(&t->lowest, &t->want),
 				      "found CPUs %*pbl, expected %*pbl",
 				      cpumask_pr_args(&t->lowest), cpumask_pr_args(&t->want));
+}
+
+static void find_returns(struct kunit *test)
+{
+	check_row(test, false);
+}
+
+/* Where a mask is filled, CPUs that are not active are never found. */
+static void find_passes_by_inactive_cpus(struct kunit *test)
+{
+	if (cpumask_equal(cpu_possible_mask, cpu_active_mask))
+		kunit_skip(test, "n/a: all possible CPUs are active");
+	check_row(test, true);
 }
 
 /*
@@ -470,6 +483,7 @@ static struct kunit_case sched_cpupri_test_cases[] = {
 #endif
 	KUNIT_CASE(only_less_urgent_cpus_are_found),
 	KUNIT_CASE_PARAM(find_returns, cpupri_rows_gen_params),
+	KUNIT_CASE_PARAM(find_passes_by_inactive_cpus, cpupri_rows_gen_params),
 	KUNIT_CASE(level_with_count_0_is_passed_by),
 	KUNIT_CASE(counts_are_the_weights_of_the_masks),
 	KUNIT_CASE(rising_cpu_is_never_missed),

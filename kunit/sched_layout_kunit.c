@@ -35,15 +35,19 @@ enum layout_kind {
 	APART,			/* no line holds bytes of these and of the others */
 	CLOSED,			/* their lines hold these, the others and nothing else */
 	UNBROKEN,		/* no other member lies between these */
-	BEHIND,			/* each starts behind the start of each of the others */
 	SAME_OFFSET,		/* all start at one offset */
 	OWN_OFFSET,		/* none of the others starts where one of these does */
 	HEADROOM,		/* @arg bytes or more from the last one to its line's end */
 	ALIGNED,		/* the alignment of the type is whole lines */
+	GAPS,			/* bytes of the type that no member has: @arg at most */
+#ifndef SCHED_KUNIT_RQ_ORDER_ALONE
 	WHOLE_LINES,		/* the size of the type is whole lines */
 	SMALL,			/* the type is smaller than a line */
 	AT_MOST,		/* bytes of the type without these members: @arg at most */
-	GAPS,			/* bytes of the type that no member has: @arg at most */
+#endif
+#ifndef SCHED_KUNIT_EXPORTED
+	BEHIND,			/* each starts behind the start of each of the others */
+#endif
 };
 
 /* One thing that must hold. */
@@ -76,10 +80,11 @@ struct layout_rule {
 #define WHEN(condition)		.when = #condition, .applies = (condition)
 
 #define ANY_LINE	(-1)	/* whichever, but one for all */
-#define LAST_LINE	(-2)	/* of the type */
-
 #define LINE		SMP_CACHE_BYTES
+#ifndef SCHED_KUNIT_RQ_ORDER_ALONE
+#define LAST_LINE	(-2)	/* of the type */
 #define MASK		sizeof(cpumask_var_t)
+#endif
 #define PLAIN_LOCKS	(sizeof(raw_spinlock_t) == sizeof(arch_spinlock_t))
 
 /* A structure of the rules, as compiled, and where BTF has it. */
@@ -264,23 +269,21 @@ static const struct member *stranger(const struct subject *s, u32 start, u32 end
 
 static u32 wanted_line(const struct subject *s)
 {
+#ifndef SCHED_KUNIT_RQ_ORDER_ALONE
 	if (s->clause->arg == LAST_LINE)
 		return (s->size - 1) / LINE;
+#endif
 	return s->clause->arg == ANY_LINE ? first_line(s->first) : s->clause->arg;
 }
 
-static bool pair_holds(enum layout_kind kind, const struct member *m, const struct member *other)
+static bool clash(enum layout_kind kind, const struct member *m, const struct member *other)
 {
-	switch (kind) {
-	case APART:
-		return !share_line(m, other);
-	case BEHIND:
-		return m->start > other->start;
-	case OWN_OFFSET:
-		return m->start != other->start;
-	default:
-		return true;
-	}
+#ifndef SCHED_KUNIT_EXPORTED
+	if (kind == BEHIND)
+		return m->start <= other->start;
+#endif
+	return kind == APART ? share_line(m, other) :
+	       kind == OWN_OFFSET && m->start == other->start;
 }
 
 /* Whether the clause is true of its member @m; if not, and that is due to another, of which. */
@@ -301,12 +304,28 @@ static bool member_holds(const struct subject *s, const struct member *m,
 		return !*other;
 	default:
 		for (const struct member *k = s->all; k < s->all + s->nr; k++)
-			if (k->named == 2 && !pair_holds(s->clause->kind, m, k))
+			if (k->named == 2 && clash(s->clause->kind, m, k))
 				*other = k;
 		return !*other;
 	}
 }
 
+/* Bytes that no member has. */
+static u32 gaps(const struct subject *s)
+{
+	u32 bytes = s->size;
+
+	for (u32 pos = 0; pos < s->size; pos++) {
+		const struct member *m = s->all;
+
+		while (m < s->all + s->nr && (pos < m->start || pos >= m->end))
+			m++;
+		bytes -= m < s->all + s->nr;
+	}
+	return bytes;
+}
+
+#ifndef SCHED_KUNIT_RQ_ORDER_ALONE
 /* The end of the bytes that are @m's own: with the padding behind one that begins a line. */
 static u32 own_end(const struct subject *s, const struct member *m)
 {
@@ -320,27 +339,26 @@ static u32 own_end(const struct subject *s, const struct member *m)
 	return end;
 }
 
-/* Bytes that are not the named members' own, or of GAPS, no member's. */
+/* Bytes that are not the named members' own. */
 static u32 bytes_of_others(const struct subject *s)
 {
-	bool gaps = s->clause->kind == GAPS;
 	u32 bytes = 0;
 
 	for (u32 pos = 0; pos < s->size; pos++) {
 		bool own = false;
 
 		for (const struct member *m = s->all; m < s->all + s->nr; m++)
-			own |= pos >= m->start &&
-			       (gaps ? pos < m->end : m->named == 1 && pos < own_end(s, m));
+			own |= m->named == 1 && pos >= m->start && pos < own_end(s, m);
 		bytes += !own;
 	}
 	return bytes;
 }
+#endif
 
 /* What is true of all members together, or of the type. */
 static bool whole_holds(struct subject *s)
 {
-	u32 start = U32_MAX, end = 0, bytes;
+	u32 start = U32_MAX, end = 0;
 	const struct member *m;
 
 	for (m = s->all; m < s->all + s->nr; m++) {
@@ -358,18 +376,21 @@ static bool whole_holds(struct subject *s)
 	case HEADROOM:
 		scnprintf(s->why, WORDS, "%u bytes left", LINE - 1 - (end - 1) % LINE);
 		return LINE - 1 - (end - 1) % LINE >= s->clause->arg;
-	case AT_MOST:
 	case GAPS:
-		bytes = bytes_of_others(s);
-		scnprintf(s->why, WORDS, "%u bytes", bytes);
-		return bytes <= s->clause->arg;
+		scnprintf(s->why, WORDS, "%u bytes", gaps(s));
+		return gaps(s) <= s->clause->arg;
 	case ALIGNED:
 		scnprintf(s->why, WORDS, "it is aligned to %u bytes", s->align);
 		return s->align % LINE == 0;
+#ifndef SCHED_KUNIT_RQ_ORDER_ALONE
+	case AT_MOST:
+		scnprintf(s->why, WORDS, "%u bytes", bytes_of_others(s));
+		return bytes_of_others(s) <= s->clause->arg;
 	case WHOLE_LINES:
 	case SMALL:
 		scnprintf(s->why, WORDS, "it has %u bytes", s->size);
 		return s->clause->kind == SMALL ? s->size < LINE : s->size % LINE == 0;
+#endif
 	default:
 		return true;
 	}
@@ -380,11 +401,14 @@ static bool says_nothing(const struct subject *s)
 {
 	const struct layout_clause *c = s->clause;
 	bool several = c->kind == SAME_OFFSET || c->kind == UNBROKEN || c->arg == ANY_LINE;
-	bool compares = c->kind == APART || c->kind == BEHIND || c->kind == OWN_OFFSET;
+	bool compares = c->others && !s->nr_named[2] && c->kind != CLOSED;
 
-	return (c->members && c->kind != AT_MOST && !s->nr_named[1]) ||
-	       (several && strchr(c->members, ' ') && s->nr_named[1] < 2) ||
-	       (compares && !s->nr_named[2]);
+#ifndef SCHED_KUNIT_RQ_ORDER_ALONE
+	if (c->kind == AT_MOST)
+		return false;
+#endif
+	return (c->members && !s->nr_named[1]) || compares ||
+	       (several && strchr(c->members, ' ') && s->nr_named[1] < 2);
 }
 
 static enum verdict judge(struct subject *s, const struct layout_clause *c)
@@ -447,23 +471,16 @@ static void report(struct kunit *test, const struct layout_rule *rule, const str
 	}
 }
 
-static struct subject *new_subject(struct kunit *test)
-{
-	struct subject *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, s);
-	return s;
-}
-
 #ifndef SCHED_KUNIT_EXPORTED
 static const char * const presence_names[] = { "present", "partial", "absent", "n/a", "unknown" };
 
 /* One sign is enough: half a change in a tree is to be judged, not skipped. */
 static const char *presence_of(struct kunit *test, const struct layout_change *change)
 {
-	struct subject *s = new_subject(test);
+	struct subject *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
 	unsigned int nr[NOT_JUDGED + 1] = {};
 
+	KUNIT_ASSERT_NOT_NULL(test, s);
 	for (const struct layout_clause *c = change->signs; c->kind; c++)
 		nr[judge(s, c)]++;
 	if (nr[NOT_JUDGED])
@@ -489,6 +506,12 @@ static bool is_absent(struct kunit *test, const char *id)
 	if (presence == presence_names[4])
 		kunit_skip(test, "not judged: only BTF tells whether %s is in this tree", id);
 	return false;
+}
+
+static void expect_change(struct kunit *test, const char *id)
+{
+	if (is_absent(test, id))
+		KUNIT_FAIL(test, "%s is expected, and not in this tree", id);
 }
 
 /* Says which changes are there, for the reader of the log. */
@@ -518,7 +541,7 @@ static void changes(struct kunit *test)
 static void check_rule(struct kunit *test, const char *change)
 {
 	const struct layout_rule *rule = test->param_value;
-	struct subject *s = new_subject(test);
+	struct subject *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
 	unsigned int nr[NOT_JUDGED + 1] = {};
 	char why[WORDS] = "nothing of it is in this tree";
 
@@ -526,6 +549,7 @@ static void check_rule(struct kunit *test, const char *change)
 	bool absent = is_absent(test, change);
 #endif
 
+	KUNIT_ASSERT_NOT_NULL(test, s);
 	for (const struct layout_clause *c = rule->clauses; c->kind; c++) {
 		enum verdict verdict = judge(s, c);
 
@@ -591,62 +615,56 @@ static void rq_readers(struct kunit *test)
 KUNIT_ARRAY_PARAM_DESC(rq_readers, rq_readers_rules, id);
 #endif
 
-/* Objects in use, by the names of their variables. */
-static const struct live_object {
-	char	name[24];
-	char	change[16];
-} live_objects[] = {
-#ifndef SCHED_KUNIT_NO_RQ_ORDER
-	{ "rq", "rq-order" },
-#endif
-#ifndef SCHED_KUNIT_NO_RD_LINES
-	{ "root_domain", "rd-lines" },
-	{ "def_root_domain", "rd-lines" },
-#endif
-};
-
-KUNIT_ARRAY_PARAM_DESC(live_objects, live_objects, name);
-
+/* The rules speak of offsets: they are lines if the objects start on one. */
 static void expect_on_boundary(struct kunit *test, const void *object, int cpu)
 {
-	const struct live_object *live = test->param_value;
-
 	KUNIT_EXPECT_TRUE_MSG(test, IS_ALIGNED((unsigned long)object, LINE),
-			      "%s, seen from CPU %d, starts %lu bytes behind a boundary of %u (%s)",
-			      live->name, cpu, (unsigned long)object % LINE, LINE, live->change);
+			      "seen from CPU %d, it starts %lu bytes behind a boundary of %u", cpu,
+			      (unsigned long)object % LINE, LINE);
 }
 
-/* The rules speak of offsets: they are lines if the objects start on one. */
-static void runtime_alignment(struct kunit *test)
+#ifndef SCHED_KUNIT_NO_RQ_ORDER
+static void runqueues_begin_a_line(struct kunit *test)
 {
-	const struct live_object *live = test->param_value;
 	int cpu;
 
 #ifndef SCHED_KUNIT_EXPORTED
-	if (is_absent(test, live->change))
-		KUNIT_FAIL(test, "%s is expected, and not in this tree", live->change);
+	expect_change(test, "rq-order");
+#endif
+	for_each_possible_cpu(cpu)
+		expect_on_boundary(test, cpu_rq(cpu), cpu);
+}
 #endif
 
-	if (!strcmp(live->name, "rq")) {
-		for_each_possible_cpu(cpu)
-			expect_on_boundary(test, cpu_rq(cpu), cpu);
-		return;
-	}
 #ifndef SCHED_KUNIT_NO_RD_LINES
+/* Only the address matters: a root_domain itself is not looked into. */
+static void root_domains_begin_a_line(struct kunit *test)
+{
+#ifndef SCHED_KUNIT_EXPORTED
+	expect_change(test, "rd-lines");
+#endif
 #ifdef CONFIG_SMP
-	if (!strcmp(live->name, "def_root_domain")) {
-		expect_on_boundary(test, &def_root_domain, 0);
-		return;
-	}
-	/* Only the address matters: the root_domain itself is not looked into. */
 	guard(cpus_read_lock)();
-	for_each_online_cpu(cpu)
-		expect_on_boundary(test, cpu_rq(cpu)->rd, cpu);
+	for (int cpu = 0; cpu < nr_cpu_ids; cpu++)
+		if (cpu_online(cpu))
+			expect_on_boundary(test, cpu_rq(cpu)->rd, cpu);
 #else
 	kunit_skip(test, "n/a: no struct root_domain in this configuration");
 #endif
+}
+
+static void default_root_domain_begins_a_line(struct kunit *test)
+{
+#ifndef SCHED_KUNIT_EXPORTED
+	expect_change(test, "rd-lines");
+#endif
+#ifdef CONFIG_SMP
+	expect_on_boundary(test, &def_root_domain, 0);
+#else
+	kunit_skip(test, "n/a: no struct root_domain in this configuration");
 #endif
 }
+#endif
 
 static struct kunit_case sched_layout_cases[] = {
 #ifndef SCHED_KUNIT_EXPORTED
@@ -667,7 +685,13 @@ static struct kunit_case sched_layout_cases[] = {
 #ifndef SCHED_KUNIT_NO_RQ_READERS
 	KUNIT_CASE_PARAM(rq_readers, rq_readers_gen_params),
 #endif
-	KUNIT_CASE_PARAM(runtime_alignment, live_objects_gen_params),
+#ifndef SCHED_KUNIT_NO_RQ_ORDER
+	KUNIT_CASE(runqueues_begin_a_line),
+#endif
+#ifndef SCHED_KUNIT_NO_RD_LINES
+	KUNIT_CASE(root_domains_begin_a_line),
+	KUNIT_CASE(default_root_domain_begins_a_line),
+#endif
 	{}
 };
 

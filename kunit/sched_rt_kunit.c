@@ -111,13 +111,12 @@ static int rt_test_init(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, actors);
 	test->priv = actors;
-	while (actors->nr < RT_ACTORS) {
+	for (; actors->nr < RT_ACTORS; actors->nr++) {
 		struct rt_actor *a = &actors->actor[actors->nr];
 
 		init_completion(&a->asleep);
 		a->task = kthread_run(rt_act, a, "rt_actor/%d", actors->nr);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(a->task));
-		actors->nr++;
 		wait_for_completion(&a->asleep);
 	}
 	return 0;
@@ -375,7 +374,9 @@ static void rt_begin(struct kunit *test, bool push_ipi)
 
 static void rt_expect_on(struct kunit *test, const struct rt_actor *a, int cpu, const char *what)
 {
-	KUNIT_EXPECT_TRUE_MSG(test, rt_wait_for(READ_ONCE(a->cpu) == cpu),
+	bool there = rt_wait_for(READ_ONCE(a->cpu) == cpu);
+
+	KUNIT_EXPECT_TRUE_MSG(test, there,
 			      "%s: the task runs on CPU %d, not %d; it is queued on %d", what,
 			      READ_ONCE(a->cpu), cpu, task_cpu(a->task));
 }
@@ -445,20 +446,43 @@ static void pulled_task_may_use_the_cpu(struct kunit *test)
 	rt_leave_cpus(test);
 }
 
-/*
- * A task that must stay on CPU 1 cannot be pulled. So the urgent one that keeps
- * it from there is moved in its place.
- */
+/* CPU 2 looks at CPU 1 first. */
+static void most_urgent_waiting_task_is_pulled(struct kunit *test)
+{
+	struct rt_actor *less, *more, *urgent, *leaves;
+
+	rt_begin(test, false);
+	rt_occupy(test, 1, URGENT);
+	leaves = rt_occupy(test, 2, URGENT);
+	urgent = rt_occupy(test, 3, URGENT);
+	less = rt_waiter(test, 1, CPU(2));
+	rt_set_priority(less->task, LOW);
+	more = rt_waiter(test, 3, CPU(2));
+	rt_hold_cpu(test, urgent, RT_NO_IRQ);
+	rt_stop(leaves);
+	rt_expect_on(test, more, 2, "a less urgent task waits for CPU 1");
+	rt_leave_cpus(test);
+}
+
+/* A task that must stay on CPU 1, although it may use CPU 2, too. */
+static struct rt_actor *rt_staying(struct kunit *test)
+{
+	struct rt_actor *a = rt_actor(test, 1, MIDDLE);
+
+	a->stays = true;
+	rt_start_on(test, a, 1);
+	sched_test_allow(test, a->task, CPUS(1, 2));
+	return a;
+}
+
+/* It cannot be pulled, so the urgent one that keeps it from CPU 1 is moved in its place. */
 static void room_is_made_for_a_task_that_must_stay(struct kunit *test)
 {
 	struct rt_actor *stays, *urgent, *leaves;
 
 	rt_begin(test, false);
 	leaves = rt_occupy(test, 2, URGENT);
-	stays = rt_actor(test, 1, MIDDLE);
-	stays->stays = true;
-	rt_start_on(test, stays, 1);
-	sched_test_allow(test, stays->task, CPUS(1, 2));
+	stays = rt_staying(test);
 	urgent = rt_occupy(test, 1, URGENT);
 	sched_test_allow(test, urgent->task, CPUS(1, 2));
 	rt_stop(leaves);
@@ -547,6 +571,28 @@ static bool push_ipi_is_over(struct root_domain *rd)
 	       !atomic_read(&rd->rto_loop_start);
 }
 
+/* The task that must stay is the first one of CPU 1's list. */
+static void push_ipi_passes_by_a_task_that_must_stay(struct kunit *test)
+{
+	struct rt_actor *a, *leaves;
+
+	rt_begin(test, true);
+	leaves = rt_occupy(test, 3, URGENT);
+	rt_staying(test);
+	rt_occupy(test, 1, URGENT);
+	a = rt_waiter(test, 1, CPU(3));
+	rt_stop(leaves);
+	rt_expect_on(test, a, 3, "a task that must stay waits before it");
+	rt_leave_cpus(test);
+}
+
+/* With so many references to the root domain, unless that is 0. */
+static bool push_ipi_ends(struct root_domain *rd, int refcount)
+{
+	return rt_wait_for(push_ipi_is_over(rd) &&
+			   (!refcount || atomic_read(&rd->refcount) == refcount));
+}
+
 /*
  * CPUs 1 and 3 are overloaded. The task that waits for CPU 1 may go to CPU 3
  * alone, and the other one to CPU 2.
@@ -564,14 +610,12 @@ static void push_ipi_goes_on_to_the_next_cpu(struct kunit *test)
 	rt_waiter(test, 1, CPU(3));
 	a = rt_waiter(test, 3, CPU(2));
 	rd = cpu_rq(0)->rd;
-	rt_must(test, rt_wait_for(push_ipi_is_over(rd)), 0, "the IPI does not end");
+	rt_must(test, push_ipi_ends(rd, 0), 0, "the IPI does not end");
 	before = atomic_read(&rd->refcount);
 	rt_hold_cpu(test, urgent, RT_NO_SWITCH);
 	rt_stop(leaves);
 	rt_expect_on(test, a, 2, "CPU 2 has nothing more urgent");
-	KUNIT_EXPECT_TRUE_MSG(test, rt_wait_for(push_ipi_is_over(rd)), "the loop does not end");
-	KUNIT_EXPECT_TRUE_MSG(test, rt_wait_for(atomic_read(&rd->refcount) == before),
-			      "references to the root domain: %d, before %d",
+	KUNIT_EXPECT_TRUE_MSG(test, push_ipi_ends(rd, before), "references: %d, before %d",
 			      atomic_read(&rd->refcount), before);
 	rt_leave_cpus(test);
 }
@@ -584,7 +628,7 @@ static void one_push_ipi_at_a_time(struct kunit *test)
 {
 	struct root_domain *rd;
 	struct rt_actor *urgent;
-	int before, first, second, next, cpu[2];
+	int before, first, second, next, cpu[2], tries = 100;
 
 	rt_begin(test, true);
 	rt_stay_on(test, 3, 0);
@@ -598,7 +642,7 @@ static void one_push_ipi_at_a_time(struct kunit *test)
 		rt_must(test, rt_wait_for(!READ_ONCE(urgent->held) && push_ipi_is_over(rd)), 0,
 			"the IPI does not end");
 		rt_hold_cpu(test, urgent, RT_NO_IRQ);
-	} while (!push_ipi_is_over(rd));
+	} while (!push_ipi_is_over(rd) && --tries);
 	scoped_guard(irqsave) {
 		before = atomic_read(&rd->refcount);
 		next = atomic_read(&rd->rto_loop_next);
@@ -616,8 +660,7 @@ static void one_push_ipi_at_a_time(struct kunit *test)
 	KUNIT_EXPECT_EQ_MSG(test, first, before + 1, "the loop holds a reference");
 	KUNIT_EXPECT_EQ_MSG(test, second, before + 1, "and one only");
 	KUNIT_EXPECT_EQ_MSG(test, next, 2, "each pull asks for one more round");
-	KUNIT_EXPECT_TRUE_MSG(test, rt_wait_for(push_ipi_is_over(rd)), "the loop does not end");
-	KUNIT_EXPECT_TRUE(test, rt_wait_for(atomic_read(&rd->refcount) == before));
+	KUNIT_EXPECT_TRUE(test, push_ipi_ends(rd, before));
 	rt_leave_cpus(test);
 }
 
@@ -705,9 +748,11 @@ static struct kunit_case sched_rt_cases[] = {
 	KUNIT_CASE(waiting_task_is_pulled),
 	KUNIT_CASE(task_that_becomes_less_urgent_makes_room),
 	KUNIT_CASE(pulled_task_may_use_the_cpu),
+	KUNIT_CASE(most_urgent_waiting_task_is_pulled),
 	KUNIT_CASE(room_is_made_for_a_task_that_must_stay),
 	KUNIT_CASE(offline_cpu_is_not_overloaded),
 	KUNIT_CASE(push_ipi_moves_a_waiting_task),
+	KUNIT_CASE(push_ipi_passes_by_a_task_that_must_stay),
 	KUNIT_CASE(push_ipi_goes_on_to_the_next_cpu),
 	KUNIT_CASE(one_push_ipi_at_a_time),
 	KUNIT_CASE(each_overloaded_cpu_is_visited_once_in_a_round),

@@ -145,20 +145,26 @@ static void remove_test_topology(void *unused)
 	test_topology = NULL;
 }
 
-/* Skips the test unless the first @nr CPUs are online. */
+/* Skips the test unless the first @nr CPUs are online, and tasks may move between them. */
 void sched_test_needs_cpus(struct kunit *test, int nr)
 {
-	for (int cpu = 0; cpu < nr; cpu++)
+	for (int cpu = 0; cpu < nr; cpu++) {
 		if (cpu >= nr_cpu_ids || !cpu_online(cpu))
 			kunit_skip(test, "n/a: needs %d CPUs online", nr);
+		if (!housekeeping_cpu(cpu, HK_TYPE_DOMAIN) || cpu_rq(cpu)->rd != cpu_rq(0)->rd)
+			kunit_skip(test, "n/a: CPU %d is isolated, or in another partition", cpu);
+	}
 }
 
 static void skip_without(struct kunit *test, const struct sched_test_topology *t)
 {
+	unsigned int threads = t->smt ? : 1;
+
 	sched_test_needs_cpus(test, t->cpus);
-	if (cpumask_weight(cpu_smt_mask(0)) != (t->smt ? : 1) ||
-	    cpumask_last(cpu_smt_mask(0)) >= (t->smt ? : 1))
-		kunit_skip(test, "n/a: needs cores of %u threads", t->smt ? : 1);
+	for (int cpu = 0; cpu < t->cpus; cpu++)
+		if (cpumask_weight(cpu_smt_mask(cpu)) != threads ||
+		    cpumask_last(cpu_smt_mask(cpu)) / threads != cpu / threads)
+			kunit_skip(test, "n/a: needs cores of %u threads", threads);
 	if (t->little && !IS_ENABLED(CONFIG_GENERIC_ARCH_TOPOLOGY))
 		kunit_skip(test, "n/a: this architecture's capacities cannot be set");
 }
@@ -307,9 +313,9 @@ static void cpus_share_what_the_machine_says(struct kunit *test)
 	sched_test_install(test, t);
 	for (int a = 0; a < t->cpus; a++) {
 		for (int b = 0; b < t->cpus; b++) {
-			KUNIT_EXPECT_EQ_MSG(test, cpus_share_cache(a, b), a / t->llc == b / t->llc,
+			KUNIT_ASSERT_EQ_MSG(test, cpus_share_cache(a, b), a / t->llc == b / t->llc,
 					    "the LLC of CPUs %d and %d", a, b);
-			KUNIT_EXPECT_EQ_MSG(test, cpus_share_resources(a, b),
+			KUNIT_ASSERT_EQ_MSG(test, cpus_share_resources(a, b),
 					    a / shared == b / shared,
 					    "the cluster of CPUs %d and %d", a, b);
 		}
@@ -326,12 +332,12 @@ static void llc_pointers_are_those_of_the_llc(struct kunit *test)
 	for (int cpu = 0; cpu < t->cpus; cpu++) {
 		struct sched_domain *sd = rcu_dereference_sched_domain(per_cpu(sd_llc, cpu));
 		struct sched_domain_shared *own, *zeroth, *firsts;
-		int first = cpu / t->llc * t->llc;
+		int first = cpu / t->llc * t->llc, size = per_cpu(sd_llc_size, cpu);
+		const void *numa = rcu_access_pointer(per_cpu(sd_numa, cpu));
 
-		KUNIT_EXPECT_EQ_MSG(test, per_cpu(sd_llc_size, cpu), t->llc, "CPU %d", cpu);
+		KUNIT_EXPECT_EQ_MSG(test, size, t->llc, "CPU %d", cpu);
 		KUNIT_EXPECT_EQ_MSG(test, !!sd, t->llc > 1, "CPU %d has an LLC domain", cpu);
-		KUNIT_EXPECT_NULL_MSG(test, rcu_access_pointer(per_cpu(sd_numa, cpu)),
-				      "CPU %d: no domain spans nodes", cpu);
+		KUNIT_EXPECT_NULL_MSG(test, numa, "CPU %d: no domain spans nodes", cpu);
 		if (!sd)
 			continue;
 		KUNIT_EXPECT_TRUE_MSG(test, cpumask_equal(sched_domain_span(sd), llc_of(cpu)),
@@ -356,9 +362,11 @@ static void llc_ids_are_used_again(struct kunit *test)
 
 	for (int i = 0; i < 2; i++) {
 		sched_test_install(test, &t);
-		for (int cpu = 0; cpu < t.cpus; cpu++)
-			KUNIT_EXPECT_LT_MSG(test, (unsigned int)per_cpu(sd_llc_id, cpu), most,
-					    "CPU %d, time %d", cpu, i);
+		for (int cpu = 0; cpu < t.cpus; cpu++) {
+			unsigned int id = per_cpu(sd_llc_id, cpu);
+
+			KUNIT_EXPECT_LT_MSG(test, id, most, "CPU %d, time %d", cpu, i);
+		}
 		remove_early(test);
 	}
 }
@@ -516,6 +524,7 @@ static void topology_is_put_back_at_the_end_of_a_test(struct kunit *test)
 	aborted = kunit_kzalloc(test, sizeof(*aborted), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, aborted);
 	kunit_init_test(aborted, "aborted", NULL);
+	aborted->try_catch = test->try_catch;
 	current->kunit_test = aborted;
 	sched_test_install(aborted, &t);
 	sched_test_set_feature(aborted, __SCHED_FEAT_SIS_UTIL, !sched_feat(SIS_UTIL));

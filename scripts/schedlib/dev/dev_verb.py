@@ -121,6 +121,8 @@ KUNIT_RUNS = {
         f"uml-{cpus}": KunitRun((_TESTS, _UML, f"--kernel_args=ncpus={cpus}", "--timeout=900"), 3600, "uml")
         for cpus in (2, 8, 24, 64)
     },
+    # Tests skip where a CPU that they need is isolated.
+    "uml-isolated": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=8", "--kernel_args=isolcpus=3"), 3600, "uml"),
     "qemu": KunitRun((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8"), 7200, "qemu"),
     "qemu-240": KunitRun(
         (_TESTS, "--arch=x86_64", "--kconfig_add=CONFIG_NR_CPUS=240", "--qemu_args=-smp 8,maxcpus=240"),

@@ -2,7 +2,8 @@
 """Tests and texts as they fit a tree: for the changes that it has, without what only our own builds need.
 
 In kunit/, symbols mark code that not every tree gets: `#ifndef SCHED_KUNIT_EXPORTED` what only our own builds need,
-`#ifndef SCHED_KUNIT_NO_<change>` the tests of a change, `#ifdef SCHED_KUNIT_LACKS_<feature>` what an older kernel
+`#ifndef SCHED_KUNIT_NO_<change>` the tests of a change, `#ifndef SCHED_KUNIT_RQ_ORDER_ALONE` what the rules of rq-order
+do not use, `#ifdef SCHED_KUNIT_LACKS_<feature>` what an older kernel
 needs. Our own builds define only the last, and only for such a kernel. Here the tree's own unifdef resolves all of
 them, so that an exported file has no dead branches.
 
@@ -66,6 +67,8 @@ def _resolved(unifdef: Path, text: bytes, there: Collection[str], lacking: Colle
     symbols += [f"-{'D' if name in lacking else 'U'}SCHED_KUNIT_LACKS_{name}" for name in feature_table()]
     for change in change_table():
         symbols.append(f"-{'U' if change in there else 'D'}SCHED_KUNIT_NO_{change.upper().replace('-', '_')}")
+    alone = all(rule.change == "rq-order" for rule in our_rules().only(there).rules)
+    symbols.append(f"-{'D' if alone else 'U'}SCHED_KUNIT_RQ_ORDER_ALONE")
     for change, names in _OPTIONS.items():
         symbols += [f"-U{name}" for name in names if change not in there]
     done = run([unifdef, "-B", *symbols], stdin=text)

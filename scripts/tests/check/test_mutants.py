@@ -153,3 +153,12 @@ def test_no_assertion_ends_a_test_with_a_lock() -> None:
                 end = rf"^{held[1]}\}}" if held[3] else ";\n" if held[2] else rf"^{held[1][1:]}\}}"
                 inside = re.split(end, body[held.end() :], maxsplit=1, flags=re.M)[0]
                 assert not re.search("KUNIT_ASSERT|kunit_skip", inside), f"{file.name}: {held[0]}"
+
+
+def test_no_expectation_waits() -> None:
+    """KUnit prints the text of what it was given: that of a loop fills a record of printk, and the message is lost."""
+    for file in KUNIT.glob("*.c"):
+        for given in re.findall(r"KUNIT_(?:EXPECT|ASSERT)_\w+\(([^;]*);", file.read_text()):
+            assert not re.search(r"\w+_wait_for\(|per_cpu\(|rcu_\w+\(per", given.partition('"')[0]), (
+                f"{file.name}: {given}"
+            )

@@ -74,7 +74,7 @@ def test_an_exported_tree_is_asked_only_for_the_tests_of_its_changes() -> None:
     some = set(exported_tests(("cluster-scan", "rd-lines", "fix-share-id")))
     assert "sched_layout:changes" in ours - some
     assert {"sched_layout:rd_lines:rd-lines.R1", "sched_topology:no_cluster_is_not_the_first_cluster"} <= some - bare
-    assert "sched_layout:runtime_alignment:root_domain" in some - bare
+    assert "sched_layout:root_domains_begin_a_line" in some - bare
     assert "sched_topology:cluster_key_survives_other_partitions" in ours - some
     # A model of cpupri stays at home.
     assert {name for name in ours - bare if name.startswith("sched_cpupri:")} == {

@@ -107,7 +107,7 @@ def test_a_rule_that_the_kernel_could_not_judge_is_not_held() -> None:
     [
         (skipped(NO_BTF, "rd-lines.R1"), frozenset({"rq-order"})),
         (skipped("n/a: needs IS_ENABLED(CONFIG_64BIT)", "rd-lines.R1"), EVERYTHING),
-        ([Result("sched_layout:runtime_alignment:rq", Outcome.SKIP, NO_BTF)], EVERYTHING),
+        ([Result("sched_layout:runqueues_begin_a_line", Outcome.SKIP, NO_BTF)], EVERYTHING),
         ([Result("sched_layout:rd_lines:rd-lines.R1", Outcome.PASS, NO_BTF)], EVERYTHING),
     ],
     ids=["of a change that nobody expects", "does not apply", "no rule", "passed"],
