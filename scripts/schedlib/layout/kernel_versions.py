@@ -152,7 +152,7 @@ def opened(options: LayoutOptions | InitOptions, patch: bytes = b"") -> Iterator
     if own := chosen_build(options):
         of_git = None
         if isinstance(options, LayoutOptions):
-            of_git = git_revisions(options.commit, options.between, options.staged)
+            of_git = git_revisions(own.tree, options.commit, options.between, options.staged)
         with patched(own, patch, of_git) as versions:
             yield versions
         return

@@ -13,8 +13,9 @@ import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from os.path import normpath
 from pathlib import Path
 from typing import ClassVar
@@ -24,7 +25,7 @@ from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.git import git, try_git
 from schedlib.kernel.kconfig import parse_config
 from schedlib.layout.compile import Column
-from schedlib.layout.kernel_text import KernelText, text_of_directory
+from schedlib.layout.kernel_text import KernelText, declared_in, text_of_directory
 from schedlib.layout.layout_options import ColumnOptions, InitOptions, LayoutOptions
 from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, joined, read_unit, units_for
 from schedlib.layout.patch_coverage import Texts, of_kernel
@@ -117,7 +118,11 @@ class OwnBuild:
             return self.any_record()
         # No object lies beside the headers of an architecture.
         is_arch = re.match(r"arch/\w+/include/", file)
-        records = filter(None, map(self.record_of, _USUAL)) if is_arch else self.records(str(Path(file).parent))
+        beside = () if is_arch else self.records(str(Path(file).parent))
+        usual = filter(None, map(self.record_of, _USUAL))
+        # An object below the directory above, as kernel/sched/core.o reads kernel/workqueue_internal.h.
+        above = self.build / Path(file).parent.parent if "/include/" in file else self.build / Path(file).parent
+        records = chain(beside, usual, () if is_arch else sorted(above.glob("*/.*.o.cmd")))
         return next((each for each in records if file in self.read_by(each)), None)
 
     @cached_property
@@ -206,6 +211,14 @@ class Versions:
             if of_kernel(name)
         }
 
+    @cached_property
+    def _renamed(self) -> Mapping[str, str]:
+        """Headers that the patch gives another name, which declare what they declared."""
+        gone = [name for name, both in self.texts.items() if self.changed[name][1] is None and both[0]]
+        new = [name for name in self.texts if self.changed[name][0] is None]
+        tags = {name: {*declared_in("".join(self.texts[name]))} for name in (*gone, *new)}
+        return {one: other for one in gone for other in new if tags[one] & tags[other]}
+
     @property
     def archs(self) -> frozenset[str]:
         """The directories of arch/ that the build reads."""
@@ -252,6 +265,7 @@ class Versions:
             DoesNotBuild: the compiler's first error.
         """
         before = self._seen(unit, record, 0, None)
+        unit = replace(unit, files=tuple(self._renamed.get(file, file) for file in unit.files))
         # What a new file declares, or a new structure of this one, nothing has read before.
         is_new = any(both[0] is None for both in self.changed.values()) or not self.texts.keys().isdisjoint(unit.files)
         changed = before.read & self.texts.keys()
@@ -390,6 +404,8 @@ def _names(patch: bytes) -> list[str]:
     """The files that a patch may be about. Git ignores some of these lines, and takes no file outside of the tree."""
     found = re.findall(rb"^(?:--- a/|\+\+\+ b/|(?:rename|copy) (?:from|to) )([^\t\n]+)", patch, re.M)
     found += re.findall(rb"^diff --git a/(\S+) b/\1$", patch, re.M)
+    quoted = re.findall(rb'^(?:---|\+\+\+) "[ab]/(.*)"', patch, re.M)
+    found += [re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), each) for each in quoted]
     paths = {Path(os.fsdecode(each)) for each in found}
     return sorted(str(each) for each in paths if not each.is_absolute() and ".." not in each.parts)
 

@@ -93,6 +93,16 @@ def changed_texts(tree: Tree, before: str, after: str) -> Texts:
     return {name: (tree.read(name, before) or "", tree.read(name, after) or "") for name in names}
 
 
+def using_macros(texts: Texts) -> Iterator[tuple[str, str]]:
+    """Files, and structures there in which a macro of the same file stands that a patch changes."""
+    for file, both in texts.items():
+        old, new = ({*re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", text, re.M)} for text in both)
+        changed = {name for name, _ in old ^ new}
+        for body in bodies(both[1]) if changed else ():
+            if any(not changed.isdisjoint(re.findall(r"\w+", line.text)) for line in body.lines):
+                yield file, body.tag
+
+
 def changed_lines(texts: Texts) -> list[ChangedLine]:
     """The lines of structures that differ, or are under other conditions. Blank lines and comments do not count."""
     found: list[ChangedLine] = []

@@ -24,6 +24,7 @@ from schedlib.layout.patch_coverage import (
     not_compiled,
     options_of,
     unseen,
+    using_macros,
 )
 from schedlib.layout.patch_findings import Finding, PatchLook, lost_members, of_other_architectures, redefined
 from schedlib.layout.rule_judge import few
@@ -185,7 +186,8 @@ class Looks:
             own: the configuration of packs, for structures without a contract.
         """
         plain = [line for line in self.lines if not self._is_judged(line, rules) and not self._is_judged(line, packs)]
-        self._without_contract(own, plain)
+        known = {*rules.types(), *packs.types()}
+        self._without_contract(own, plain, [row for row in using_macros(self._versions.texts) if row[1] not in known])
         if own is None:
             return
         for wanted in filter(None, dict.fromkeys(map(options_of, self.blind()))):
@@ -195,11 +197,18 @@ class Looks:
                     self.at(Column(own.arch, "+".join((base, *wanted))), held)
             self._without_contract(Column(own.arch, "+".join((_PACKS, *wanted))), set(blind) & set(plain))
 
-    def _without_contract(self, column: Column | None, lines: Collection[ChangedLine]) -> None:
-        """Look at changed structures that have no contract, file by file: not each file can be compiled."""
+    def _without_contract(
+        self, column: Column | None, lines: Collection[ChangedLine], more: Collection[tuple[str, str]] = ()
+    ) -> None:
+        """Look at changed structures that have no contract, file by file: not each file can be compiled.
+
+        Args:
+            more: files, and structures in them that may change, too.
+        """
         looked: list[tuple[PatchLook, str]] = []
-        for file in dict.fromkeys(line.file for line in lines):
-            tags = {line.place.tag: file for line in lines if line.file == file}
+        rows = [*((line.file, line.place.tag) for line in lines), *more]
+        for file in dict.fromkeys(file for file, _ in rows):
+            tags = {tag: file for where, tag in rows if where == file}
             try:
                 look = self.at(column, Rules((), (), files=tags))
             except DoesNotBuild as error:

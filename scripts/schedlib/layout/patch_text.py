@@ -117,6 +117,10 @@ def git_patch(kdir: Path, commit: str | None, between: str | None) -> bytes:
         raise SchedlineError(
             f"git {words[0]} in {kdir}: {said[0] if said else 'failed'}", f"git -C {kdir} log --oneline"
         )
+    if unmerged := re.search(rb"^\* Unmerged path (.*)", done.stdout, re.M):
+        raise SchedlineError(
+            f"{os.fsdecode(unmerged[1])} in {kdir} has conflicts", f"resolve them: git -C {kdir} status"
+        )
     return done.stdout
 
 
@@ -126,15 +130,19 @@ def chosen_index() -> dict[str, str]:
 
 
 def git_revisions(
-    commit: str | None = None, between: str | None = None, staged: bool = False
+    kdir: Path, commit: str | None = None, between: str | None = None, staged: bool = False
 ) -> tuple[str, str] | None:
     """The revisions before and after a patch that git was asked for, "" being the index; None if it was not asked."""
     if staged:
         return "HEAD", ""
     if commit is not None:
         return f"{commit}^", commit
-    before, _, after = (between or "").partition("..")
-    return (before, after.lstrip(".") or "HEAD") if before else None
+    before, dots, after = (between or "").partition("..")
+    last = after.lstrip(".") or "HEAD"
+    # A...B begins where both have their last commit in common.
+    if dots and after.startswith("."):
+        return git(kdir, "merge-base", before or "HEAD", last), last
+    return (before, last) if before else None
 
 
 def install_hook(kdir: Path | None) -> Verdict:

@@ -276,11 +276,62 @@ def test_a_patch_reaches_no_file_outside_of_the_tree(built: Built, line: str) ->
 
 
 @pytest.mark.parametrize("built", ["in place"], indirect=True)
+def test_a_macro_is_the_size_of_an_array(built: Built) -> None:
+    """Of a structure without a contract, in the same file: nothing was compiled."""
+    (built.tree / "drivers/toy/alone.h").write_text("#define MOST 2\nstruct alone { char first[MOST]; };\n")
+    record_of = built.build / "drivers/toy/.toy.o.cmd"
+    record_of.write_text(record_of.read_text().replace("inner.h \\\n", "inner.h \\\n  drivers/toy/alone.h \\\n"))
+    code, said = built.judge(built.patch("drivers/toy/alone.h", "MOST 2", "MOST 99"))
+    assert code == 0 and "struct alone, which has no contract: 2 bytes on 1 line became 99 bytes" in said, said
+
+
+@pytest.mark.parametrize("built", ["in place"], indirect=True)
+def test_a_header_that_is_only_read_above_is_found(built: Built) -> None:
+    """As kernel/workqueue_internal.h, which kernel/sched/core.o reads."""
+    (built.tree / "drivers/above.h").write_text("struct above { char first; };\n")
+    record_of = built.build / "drivers/toy/.toy.o.cmd"
+    record_of.write_text(record_of.read_text().replace("inner.h \\\n", "inner.h \\\n  drivers/above.h \\\n"))
+    code, said = built.judge(built.patch("drivers/above.h", "first;", "first; char second;"))
+    assert code == 0 and "struct above, which has no contract: 1 bytes" in said, said
+
+
+@pytest.mark.parametrize("built", ["in place"], indirect=True)
+def test_a_header_with_a_contract_may_get_another_name(built: Built) -> None:
+    """It was said that the tree does not compile."""
+    toy, other = built.tree / "drivers/toy/toy.h", "drivers/toy/other.h"
+    patch = as_new(built.patch(other, "", HEADER.replace("aligned;\n", "aligned;\n\tu64 next;\n")), other)
+    gone = built.patch("drivers/toy/toy.h", toy.read_text(), "").replace(
+        b"\nindex ", b"\ndeleted file mode 100644\nindex "
+    )
+    gone = gone.replace(b"+++ b/drivers/toy/toy.h", b"+++ /dev/null")
+    code, said = built.judge(patch + gone + built.patch("drivers/toy/toy.c", "toy.h", "other.h"))
+    assert code == 1 and "next on line 1" in said, said
+
+
+@pytest.mark.parametrize("built", ["in place"], indirect=True)
+def test_a_range_with_three_dots_begins_where_both_were_one(built: Built) -> None:
+    """The later commit was compared with the other branch."""
+    git, toy = ["git", "-c", "user.name=a", "-c", "user.email=a@b"], built.tree / "drivers/toy/toy.h"
+    before = toy.read_text()
+    for words in (["init", "-q"], ["add", "-f", "drivers", "include", "kernel"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], cwd=built.tree, check=True)
+    for branch in ("ours", "theirs"):
+        subprocess.run(
+            [*git, "checkout", "-q", "-b", branch, "HEAD" if branch == "ours" else "ours^"], cwd=built.tree, check=True
+        )
+        toy.write_text(before.replace("aligned;\n", f"aligned;\n\tu64 next_{branch};\n"))
+        subprocess.run([*git, "commit", "-qam", branch], cwd=built.tree, check=True)
+    code, said = built.asked("--range", "ours...theirs")
+    assert code == 1 and "next_theirs on line 1" in said, said
+
+
+@pytest.mark.parametrize("built", ["in place"], indirect=True)
 def test_modes_links_and_copies_are_taken_as_git_takes_them(built: Built) -> None:
     """It was said that such a patch does not apply."""
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
     link, script, inner = (built.tree / "drivers/toy" / name for name in ("link", "script.sh", "inner.h"))
     link.symlink_to("inner.h")
+    (built.tree / "drivers/toy/é").write_text("one\n")
     script.write_text("#!/bin/sh\n")
     script.chmod(0o755)
     for words in (["init", "-q"], ["add", "-f", "drivers"], ["commit", "-qm", "all"]):
@@ -289,11 +340,12 @@ def test_modes_links_and_copies_are_taken_as_git_takes_them(built: Built) -> Non
     link.symlink_to("toy.h")
     script.chmod(0o644)
     inner.write_text(inner.read_text().replace("int a;", "int a; int b;"))
+    (built.tree / "drivers/toy/é").write_text("other\n")
     (built.tree / "drivers/toy/copy.c").write_text((built.tree / "drivers/toy/toy.c").read_text() + "\n")
     subprocess.run([*git, "add", "-f", "drivers"], cwd=built.tree, check=True)
     words = ["diff", "--cached", "-C", "-C", "--binary"]
     patch = subprocess.run([*git, *words], cwd=built.tree, check=True, capture_output=True).stdout
-    assert b"copy from" in patch and b"old mode" in patch and b"120000" in patch
+    assert b"copy from" in patch and b"old mode" in patch and b"120000" in patch and b'"b/' in patch
     subprocess.run([*git, "reset", "-q", "--hard"], cwd=built.tree, check=True)
     code, said = built.judge(patch)
     assert code == 0 and "new on line 0: b" in said, said
