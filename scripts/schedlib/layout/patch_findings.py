@@ -464,7 +464,9 @@ def of_other_architectures(patch: bytes, archs: Collection[str]) -> Iterator[Fin
     for file, number, line in (*added_lines(patch), *removed_lines(patch)):
         found = re.match(r"arch/(\w+)/.*\.h$", file)
         # A macro, a typedef or an enumerator, but no include guard.
-        what = re.match(r"\s*#\s*(?:define|undef)\s+(?!\w+_H_*$)\w+(?!\w|\()|typedef\b|\s*[A-Z_]\w*\s*(?:=.*)?,$", line)
+        what = re.match(
+            r"\s*#\s*(?:define|undef)\s+(?!\w+_H_*$)\w+(?!\w|\()|typedef\b|\s*[A-Za-z_]\w*\s*(?:=.*)?,$", line
+        )
         if found and found[1] not in archs and file not in told and what:
             told.add(file)
             text = f"{line.strip()}: what was looked at is not of {found[1]}, whose types may depend on it"

@@ -231,7 +231,7 @@ def test_an_option_that_a_patch_defines_is_not_judged(built: Built) -> None:
         ("drivers/toy/Kconfig", "endmenu", "endmenu\n\nif MORE\nendif", ""),
         ("drivers/toy/Kconfig", "\nchoice", "config MOST\n\tdef_bool y\n\tselect MORE\n\nchoice", "CONFIG_MOST: "),
         ("arch/toy/include/asm/cache.h", "6\n", "6\ntypedef int toy_t;\n", "what was looked at is not of toy"),
-        ("arch/toy/include/asm/cache.h", "6\n", "6\nenum names {\n\tTOY_MOST,\n};\n", "is not of toy"),
+        ("arch/toy/include/asm/cache.h", "6\n", "6\nenum names {\n\ttoy_most,\n};\n", "is not of toy"),
         (
             "arch/toy/include/asm/cache.h",
             "6",
