@@ -45,8 +45,8 @@ def test_the_flags_of_the_makefile_are_those_of_the_verbs() -> None:
     kinds = (argparse._StoreTrueAction, argparse._StoreFalseAction)
     flags = {action.option_strings[-1] for action in every if isinstance(action, kinds)}
     named = {flag.removeprefix("--").replace("-", "_").upper() for flag in flags}
-    # No verb of make has these.
-    assert set(listed[1].split()) == named - {"BISECT", "NO_MEASURE"}
+    # No verb of make has this.
+    assert set(listed[1].split()) == named - {"NO_MEASURE"}
 
 
 def test_make_alone_prints_the_verbs() -> None:

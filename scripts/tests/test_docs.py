@@ -382,8 +382,8 @@ def test_readme_has_the_figures_of_the_mails() -> None:
     text = " ".join((PROJECT / "README.md").read_text().split())
     mails = tomllib.loads((PROJECT / "configs/changes.toml").read_text())
     for change, said in (
-        ("rd-lines", "`rd-lines`, moves these fields apart: FFmpeg got 5 % more frames per second"),
-        ("cpupri-lines", "With `cpupri-lines`, another patch, it got 11 % more"),
+        ("rd-lines", "`rd-lines` moves these fields apart: in its mail, FFmpeg got 5 % more frames per second"),
+        ("cpupri-lines", "and 11 % more with the patch `cpupri-lines`"),
     ):
         gain = mails[change]["gain"]
         (percent,) = re.findall(r"reach (\d+ %) more frames per second", gain)
