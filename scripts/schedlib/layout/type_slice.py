@@ -12,13 +12,14 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import accumulate
 
 _LITERAL = r'"(?:[^"\\\n]|\\.)*"|' + r"'(?:[^'\\\n]|\\.)*'"
 """A string or a character."""
 
-_NESTED = r"\((?:[^()]|\((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*\))*\)"
-"""Parentheses, five deep."""
+_NESTED = reduce(lambda inner, _: rf"\((?:[^()]|{inner})*\)", range(11), r"\([^()]*\)")
+"""Parentheses, twelve deep."""
 
 _ATTRIBUTE = re.compile(rf"\b__attribute__\s*{_NESTED}")
 

@@ -76,6 +76,11 @@ def test_functions_are_left_out_of_what_is_divided() -> None:
     assert sliced(text, "a").text == "struct a { int x; } b = { 1 };\n"
 
 
+def test_parentheses_of_an_attribute_may_be_deep() -> None:
+    """A structure behind six of them was not found."""
+    assert "u64 a" in sliced("struct __attribute__((aligned(((((1 + (2 * (4))))))))) deep { u64 a; };\n", "deep").text
+
+
 def test_the_files_that_declare_what_is_needed_are_told() -> None:
     markers = '# 1 "top.c"\n# 1 "a.h" 1\nstruct a { int x; };\n# 2 "top.c" 2\n# 1 "b.h" 1\nstruct b { int y; };\n'
     text = f'{markers}# 3 "top.c" 2\nstruct top {{\n# 1 "list.h" 1\n\n  struct a a;\n}};\n'
