@@ -35,19 +35,19 @@ enum layout_kind {
 	APART,			/* no line holds bytes of these and of the others */
 	CLOSED,			/* their lines hold these, the others and nothing else */
 	UNBROKEN,		/* no other member lies between these */
+#ifndef SCHED_KUNIT_NO_SIGNS
+	BEHIND,			/* each starts behind the start of each of the others */
+#endif
 	SAME_OFFSET,		/* all start at one offset */
 	OWN_OFFSET,		/* none of the others starts where one of these does */
 	HEADROOM,		/* @arg bytes or more from the last one to its line's end */
 	ALIGNED,		/* the alignment of the type is whole lines */
-	GAPS,			/* bytes of the type that no member has: @arg at most */
 #ifndef SCHED_KUNIT_RQ_ORDER_ALONE
 	WHOLE_LINES,		/* the size of the type is whole lines */
 	SMALL,			/* the type is smaller than a line */
 	AT_MOST,		/* bytes of the type without these members: @arg at most */
 #endif
-#ifndef SCHED_KUNIT_EXPORTED
-	BEHIND,			/* each starts behind the start of each of the others */
-#endif
+	GAPS,			/* bytes of the type that no member has: @arg at most */
 };
 
 /* One thing that must hold. */
@@ -278,7 +278,7 @@ static u32 wanted_line(const struct subject *s)
 
 static bool clash(enum layout_kind kind, const struct member *m, const struct member *other)
 {
-#ifndef SCHED_KUNIT_EXPORTED
+#ifndef SCHED_KUNIT_NO_SIGNS
 	if (kind == BEHIND)
 		return m->start <= other->start;
 #endif
@@ -640,14 +640,15 @@ static void runqueues_begin_a_line(struct kunit *test)
 /* Only the address matters: a root_domain itself is not looked into. */
 static void root_domains_begin_a_line(struct kunit *test)
 {
+#ifdef CONFIG_SMP
+	int cpu;
+
 #ifndef SCHED_KUNIT_EXPORTED
 	expect_change(test, "rd-lines");
 #endif
-#ifdef CONFIG_SMP
 	guard(cpus_read_lock)();
-	for (int cpu = 0; cpu < nr_cpu_ids; cpu++)
-		if (cpu_online(cpu))
-			expect_on_boundary(test, cpu_rq(cpu)->rd, cpu);
+	for_each_online_cpu(cpu)
+		expect_on_boundary(test, cpu_rq(cpu)->rd, cpu);
 #else
 	kunit_skip(test, "n/a: no struct root_domain in this configuration");
 #endif

@@ -2,6 +2,7 @@
 """Tests and texts as they fit a tree: for the changes that it has, without what only our own builds need.
 
 In kunit/, symbols mark code that not every tree gets: `#ifndef SCHED_KUNIT_EXPORTED` what only our own builds need,
+`#ifndef SCHED_KUNIT_NO_SIGNS` what only the signs of changes use,
 `#ifndef SCHED_KUNIT_NO_<change>` the tests of a change, `#ifndef SCHED_KUNIT_RQ_ORDER_ALONE` what the rules of rq-order
 do not use, `#ifdef SCHED_KUNIT_LACKS_<feature>` what an older kernel
 needs. Our own builds define only the last, and only for such a kernel. Here the tree's own unifdef resolves all of
@@ -63,7 +64,7 @@ def built_unifdef(tree: Tree) -> Iterator[Path]:
 
 def _resolved(unifdef: Path, text: bytes, there: Collection[str], lacking: Collection[str]) -> bytes:
     """A C file for a tree that has some of the changes, and lacks some of the features."""
-    symbols = ["-DSCHED_KUNIT_EXPORTED"]
+    symbols = ["-DSCHED_KUNIT_EXPORTED", "-DSCHED_KUNIT_NO_SIGNS"]
     symbols += [f"-{'D' if name in lacking else 'U'}SCHED_KUNIT_LACKS_{name}" for name in feature_table()]
     for change in change_table():
         symbols.append(f"-{'U' if change in there else 'D'}SCHED_KUNIT_NO_{change.upper().replace('-', '_')}")
