@@ -296,7 +296,7 @@ def test_every_patch_has_a_message_that_fits_a_mail() -> None:
 
 
 def test_marks_are_those_of_the_changes() -> None:
-    known = {f"NO_{name.upper().replace('-', '_')}" for name in change_table()} | {"EXPORTED"}
+    known = {f"NO_{name.upper().replace('-', '_')}" for name in change_table()} | {"EXPORTED", "NO_SIGNS"}
     known |= {f"LACKS_{name}" for name in feature_table()}
     for name, path in kunit_files().items():
         text = path.read_text()
