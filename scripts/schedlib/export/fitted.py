@@ -62,8 +62,8 @@ def built_unifdef(tree: Tree) -> Iterator[Path]:
         yield program
 
 
-def _resolved(unifdef: Path, text: bytes, there: Collection[str], lacking: Collection[str]) -> bytes:
-    """A C file for a tree that has some of the changes, and lacks some of the features."""
+def _symbols(there: Collection[str], lacking: Collection[str]) -> list[str]:
+    """What is defined, or not, for a tree that has some of the changes, and lacks some of the features."""
     symbols = ["-DSCHED_KUNIT_EXPORTED", "-DSCHED_KUNIT_NO_SIGNS"]
     symbols += [f"-{'D' if name in lacking else 'U'}SCHED_KUNIT_LACKS_{name}" for name in feature_table()]
     for change in change_table():
@@ -72,6 +72,11 @@ def _resolved(unifdef: Path, text: bytes, there: Collection[str], lacking: Colle
     symbols.append(f"-{'D' if alone else 'U'}SCHED_KUNIT_RQ_ORDER_ALONE")
     for change, names in _OPTIONS.items():
         symbols += [f"-U{name}" for name in names if change not in there]
+    return symbols
+
+
+def _resolved(unifdef: Path, text: bytes, symbols: Sequence[str]) -> bytes:
+    """A C file with the branches that these symbols leave."""
     done = run([unifdef, "-B", *symbols], stdin=text)
     if done.returncode > 1:
         raise SchedlineError(f"unifdef failed: {done.stderr.decode(errors='replace')}", "report it")
@@ -82,11 +87,9 @@ def kept_tests(
     tree: Tree, commit: str, unifdef: Path, suites: Sequence[KunitSuite], there: Collection[str]
 ) -> dict[str, bytes]:
     """The files of some suites for kernel/sched/tests/, for a commit that has some of the changes."""
-    lacking = lacking_features(tree, commit)
+    symbols = _symbols(there, lacking_features(tree, commit))
     texts = {
-        name: _resolved(unifdef, path.read_bytes(), there, lacking)
-        if path.suffix in (".c", ".h")
-        else path.read_bytes()
+        name: _resolved(unifdef, path.read_bytes(), symbols) if path.suffix in (".c", ".h") else path.read_bytes()
         for name, path in kunit_files().items()
     }
     texts[TABLE] = rule_table(our_rules().only(there), declarations_of(tree, commit)).encode()

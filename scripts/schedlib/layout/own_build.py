@@ -118,10 +118,11 @@ class OwnBuild:
             return self.any_record()
         # No object lies beside the headers of an architecture.
         is_arch = re.match(r"arch/\w+/include/", file)
+        here = self.build / Path(file).parent
         beside = () if is_arch else self.records(str(Path(file).parent))
         usual = filter(None, map(self.record_of, _USUAL))
         # An object below the directory above, as kernel/sched/core.o reads kernel/workqueue_internal.h.
-        above = self.build / Path(file).parent.parent if "/include/" in file else self.build / Path(file).parent
+        above = here.parent if "/include/" in file else here
         records = chain(beside, usual, () if is_arch else sorted(above.glob("*/.*.o.cmd")))
         return next((each for each in records if file in self.read_by(each)), None)
 
@@ -377,8 +378,12 @@ def _sources(tree: Path, patch: bytes, revisions: tuple[str, str] | None, scratc
     if not patch:
         return {}
     there = {file: _content(tree / file) for file in _names(patch)}
-    if revisions and (exact := _between(tree, revisions, there)):
-        return exact
+    of_git: Sources = {}
+    if revisions:
+        of_git = {file: (_blob(tree, revisions[0], file), _blob(tree, revisions[1], file)) for file in there}
+        others = _others(tree, revisions[1], there)
+        if len(others) <= _MOST_OTHERS:
+            return of_git | {file: (data := _blob(tree, revisions[1], file), data) for file in others}
     base = _repository(tree, there, scratch)
     after, said = applied_tree(scratch, base, patch)
     if after:
@@ -386,8 +391,8 @@ def _sources(tree: Path, patch: bytes, revisions: tuple[str, str] | None, scratc
     before, _ = applied_tree(scratch, base, patch, "--reverse")
     if before:
         return {file: (_blob(scratch, before, file), there[file]) for file in there}
-    if revisions:
-        return {file: (_blob(tree, revisions[0], file), _blob(tree, revisions[1], file)) for file in there}
+    if of_git:
+        return of_git
     # By the blobs that the patch names, which a git tree may have. While it lends its objects, git changes their times.
     objects = try_git(tree, "rev-parse", "--path-format=absolute", "--git-path", "objects")
     if not objects.returncode:
@@ -410,20 +415,10 @@ def _names(patch: bytes) -> list[str]:
     return sorted(str(each) for each in paths if not each.is_absolute() and ".." not in each.parts)
 
 
-def _between(tree: Path, revisions: tuple[str, str], there: Mapping[str, bytes | None]) -> Sources | None:
-    """The files of a patch in both revisions, and those that the work tree has otherwise than the later one.
-
-    None if these are many: a build of the work tree says little of that revision.
-    """
-    before, after = revisions
-    said = git(tree, "diff", "--name-only", "-z", "--no-renames", *filter(None, [after]), "--", env=chosen_index())
-    others = set(filter(None, said.split("\0"))) - there.keys()
-    if len(others) > _MOST_OTHERS:
-        return None
-    own = {file: _blob(tree, after, file) for file in others}
-    return {file: (_blob(tree, before, file), _blob(tree, after, file)) for file in there} | {
-        file: (data, data) for file, data in own.items()
-    }
+def _others(tree: Path, revision: str, there: Collection[str]) -> set[str]:
+    """The files that the work tree has otherwise than a revision, "" being the index, but for some."""
+    said = git(tree, "diff", "--name-only", "-z", "--no-renames", *filter(None, [revision]), "--", env=chosen_index())
+    return {*filter(None, said.split("\0"))} - {*there}
 
 
 def _repository(tree: Path, files: Mapping[str, bytes | None], place: Path) -> str:

@@ -123,6 +123,11 @@ class Built:
         done = subprocess.run(["git", "diff", "--no-index", "a", "b"], cwd=place, capture_output=True, check=False)
         return done.stdout.replace(b"a/a", f"a/{file}".encode()).replace(b"b/b", f"b/{file}".encode())
 
+    def reads(self, file: str) -> None:
+        """Record that the object was made from one more file."""
+        record_of = self.build / "drivers/toy/.toy.o.cmd"
+        record_of.write_text(record_of.read_text().replace("inner.h \\\n", f"inner.h \\\n  {file} \\\n"))
+
     def judge(self, patch: bytes, *more: str) -> tuple[int, str]:
         """The exit code, and what is printed."""
         mail = self.tree.parent / "my.patch"
@@ -279,8 +284,7 @@ def test_a_patch_reaches_no_file_outside_of_the_tree(built: Built, line: str) ->
 def test_a_macro_is_the_size_of_an_array(built: Built) -> None:
     """Of a structure without a contract, in the same file: nothing was compiled."""
     (built.tree / "drivers/toy/alone.h").write_text("#define MOST 2\nstruct alone { char first[MOST]; };\n")
-    record_of = built.build / "drivers/toy/.toy.o.cmd"
-    record_of.write_text(record_of.read_text().replace("inner.h \\\n", "inner.h \\\n  drivers/toy/alone.h \\\n"))
+    built.reads("drivers/toy/alone.h")
     code, said = built.judge(built.patch("drivers/toy/alone.h", "MOST 2", "MOST 99"))
     assert code == 0 and "struct alone, which has no contract: 2 bytes on 1 line became 99 bytes" in said, said
 
@@ -289,8 +293,7 @@ def test_a_macro_is_the_size_of_an_array(built: Built) -> None:
 def test_a_header_that_is_only_read_above_is_found(built: Built) -> None:
     """As kernel/workqueue_internal.h, which kernel/sched/core.o reads."""
     (built.tree / "drivers/above.h").write_text("struct above { char first; };\n")
-    record_of = built.build / "drivers/toy/.toy.o.cmd"
-    record_of.write_text(record_of.read_text().replace("inner.h \\\n", "inner.h \\\n  drivers/above.h \\\n"))
+    built.reads("drivers/above.h")
     code, said = built.judge(built.patch("drivers/above.h", "first;", "first; char second;"))
     assert code == 0 and "struct above, which has no contract: 1 bytes" in said, said
 
@@ -358,8 +361,7 @@ def test_a_line_of_an_enumeration_may_be_a_header_of_its_own(built: Built) -> No
     (built.tree / "drivers/toy/inner.h").write_text(
         '#define NAME(name) name##_id,\nenum names {\n#include "names.h"\n\tALL\n};\nstruct inner { int a[ALL]; };\n'
     )
-    record_of = built.build / "drivers/toy/.toy.o.cmd"
-    record_of.write_text(record_of.read_text().replace("inner.h \\\n", "inner.h \\\n  drivers/toy/names.h \\\n"))
+    built.reads("drivers/toy/names.h")
     code, said = built.judge(
         built.patch("drivers/toy/names.h", "(one)", "(one)\n" + "".join(f"NAME(of_{at})\n" for at in range(40)))
     )
