@@ -52,7 +52,6 @@ def cache_dir() -> Path:
 
 
 def results_directory(cache: Path, wanted: Path | None) -> Path:
-    """A new directory for one run's logs and results."""
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     directory = (wanted or cache / "results" / f"{stamp}-{os.getpid()}").absolute()
     directory.mkdir(parents=True, exist_ok=True)
@@ -123,7 +122,6 @@ def write_atomic(path: Path, data: str | bytes) -> None:
 
 
 def _sink(path: Path) -> int | None:
-    """A descriptor for what must not be replaced: a device, a pipe, or the file behind standard output or error."""
     try:
         there = path.stat()
     except OSError:
@@ -148,7 +146,6 @@ def read_regular(path: Path | str, most: int) -> bytes:
 
 
 def open_regular(path: Path | str) -> BinaryIO:
-    """Open a regular file for reading. Raises OSError: it cannot be opened, or is something else."""
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -170,7 +167,6 @@ def read_text(name: Path | str) -> bytes:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a JSON document atomically."""
     write_atomic(path, json.dumps(value, indent=1, sort_keys=True) + "\n")
 
 

@@ -40,7 +40,6 @@ class Kept:
 
 
 def add_parser(verbs: Verbs) -> None:
-    """Add `schedline cache`."""
     add_verb(
         verbs,
         "cache",
@@ -72,7 +71,7 @@ def _checked(options: CacheOptions) -> CacheOptions:
 
 def _cache(options: CacheOptions) -> Verdict:
     base = cache_path()
-    found = sorted(kept(base), key=lambda each: -each.size) if base.is_dir() else []
+    found = sorted(_entries(base), key=lambda each: -each.size) if base.is_dir() else []
     current = places()
     gone = busy = 0
     for each in found:
@@ -96,30 +95,19 @@ def _cache(options: CacheOptions) -> Verdict:
     return Verdict.ERROR if busy else Verdict.PASS
 
 
-def kept(base: Path) -> Iterator[Kept]:
-    """The entries of a cache."""
+def _entries(base: Path) -> Iterator[Kept]:
     for top in sorted(base.iterdir()):
         for path in sorted(top.iterdir()) if top.name in _SPLIT else [top]:
             if path.suffix in (".lock", ".state"):
                 continue
             locks = tuple(each for each in path.parent.glob("*.lock") if each.name.startswith(f"{path.name}."))
             # A lock is written whenever its entry is used; a virtual environment and results have none.
-            used = max([each.stat().st_mtime for each in locks] or [_newest(path)])
-            yield Kept(path, _size(path), used, locks)
-
-
-def _newest(path: Path) -> float:
-    inside = [each.lstat().st_mtime for each in path.iterdir()] if path.is_dir() else []
-    return max([path.lstat().st_mtime, *inside])
-
-
-def _size(path: Path) -> int:
-    """Bytes on the disk."""
-    seen: dict[tuple[int, int], int] = {}
-    for each in [path, *path.rglob("*")]:
-        status = each.lstat()
-        seen[status.st_dev, status.st_ino] = status.st_blocks * 512
-    return sum(seen.values())
+            dated = [each.stat().st_mtime for each in locks]
+            dated = dated or [each.lstat().st_mtime for each in (path, *(path.iterdir() if path.is_dir() else ()))]
+            # Bytes on the disk; a file with two links counts once.
+            found = [each.lstat() for each in (path, *path.rglob("*"))]
+            sizes = {(each.st_dev, each.st_ino): each.st_blocks * 512 for each in found}
+            yield Kept(path, sum(sizes.values()), max(dated), locks)
 
 
 def _lends(path: Path, base: Path) -> bool:

@@ -36,14 +36,11 @@ class Need:
     file: str | None = None
 
     def is_met(self) -> bool:
-        """Whether this machine has it."""
-        if self.file:
-            return any(Path("/").glob(self.file))
-        return shutil.which(self.name) is not None
+        return any(Path("/").glob(self.file)) if self.file else shutil.which(self.name) is not None
 
 
 def has_apt() -> bool:
-    """Whether kernels can be fetched, and packages be installed, with Debian's apt."""
+    """Whether kernels can be fetched, and packages be installed."""
     return shutil.which("apt-get") is not None
 
 
@@ -53,12 +50,11 @@ class Job:
 
     command: str
     needs: tuple[str, ...]
-    libraries: tuple[str, ...] = ("core",)
-    compilers: bool = False
+    libraries: tuple[str, ...]
 
     def missing(self) -> tuple[Need, ...]:
         """What this machine lacks for it. Without apt that is what a tree of the user's own needs."""
-        more = [need for need in compilers() if not need.is_met()] if self.compilers else []
+        more = [need for need in compilers() if not need.is_met()] if _COMPILERS in self.needs else []
         needs = self.needs if has_apt() else [need for need in self.needs if need != "fetch"]
         return tuple(dict.fromkeys((*missing(needs), *more)))
 
@@ -143,46 +139,37 @@ zlib1g-dev | zlib-devel | zlib-devel | zlib | zlib-dev | zlib
 """A package in each line, by its name in each of _DISTRIBUTIONS; empty where it has none. Any other is called alike
 everywhere, or is in Debian alone."""
 
-_KERNEL = ("fetch", "build", "layout")
-_GATE = ("core", "gate")
+_COMPILERS = "compilers"
+"""A need that stands for all cross compilers."""
 
-JOBS = {
-    "check": Job("schedline check", (*_KERNEL, "uml")),
-    "check-x86_64": Job("schedline check --on qemu-x86_64", (*_KERNEL, "qemu-x86_64")),
-    "check-arm64": Job("schedline check --on qemu-arm64 --selftests", (*_KERNEL, "qemu-arm64", "qemu-arm64-selftests")),
-    "layout": Job("schedline layout", (*_KERNEL, "objtool")),
-    "layout-all": Job("schedline layout --arch all", (*_KERNEL, "objtool"), compilers=True),
-    "c2c": Job("schedline c2c", (*_KERNEL, "qemu-x86_64")),
-    "c2c-arm64": Job("schedline c2c --on qemu-arm64", (*_KERNEL, "qemu-arm64", "qemu-arm64-c2c")),
-    "c2c-record": Job("schedline c2c record", ("record",)),
-    "premerge": Job("schedline premerge", (*_KERNEL, "uml", "qemu-x86_64", "objtool"), _GATE, compilers=True),
-    "kernels": Job("schedline kernels", (*_KERNEL, "objtool", "kernels", "kernels-deb")),
-    "run": Job("schedline run", ("compile", "run")),
-    "run-in-guest": Job("schedline run --in-guest", (*_KERNEL, "qemu-x86_64", "in-guest", "run")),
-    "gate": Job("schedline gate", (), _GATE),
-    "fleet": Job("schedline fleet", ("fetch", "compile", "in-guest", "fleet"), ("core", "fleet")),
-    "fleet-trial": Job(
-        "python3 scripts/proof lava_trial",
-        (*_KERNEL, "objtool", "qemu-x86_64", "in-guest", "fleet", "lava"),
-        (*_GATE, "fleet"),
-    ),
-    "test": Job(
-        "make test",
-        (
-            *_KERNEL,
-            "uml",
-            "objtool",
-            "qemu-x86_64",
-            "qemu-arm64",
-            "qemu-arm64-selftests",
-            "kselftest",
-            "in-guest",
-            "test",
-        ),
-        ("test", "core"),
-        compilers=True,
-    ),
-}
+_JOBS = """\
+check | schedline check | fetch build layout uml
+check-x86_64 | schedline check --on qemu-x86_64 | fetch build layout qemu-x86_64
+check-arm64 | schedline check --on qemu-arm64 --selftests | fetch build layout qemu-arm64 qemu-arm64-selftests
+layout | schedline layout | fetch build layout objtool
+layout-all | schedline layout --arch all | fetch build layout objtool compilers
+c2c | schedline c2c | fetch build layout qemu-x86_64
+c2c-arm64 | schedline c2c --on qemu-arm64 | fetch build layout qemu-arm64 qemu-arm64-c2c
+c2c-record | schedline c2c record | record
+premerge | schedline premerge | fetch build layout uml qemu-x86_64 objtool compilers | core gate
+kernels | schedline kernels | fetch build layout objtool kernels kernels-deb
+run | schedline run | compile run
+run-in-guest | schedline run --in-guest | fetch build layout qemu-x86_64 in-guest run
+gate | schedline gate |  | core gate
+fleet | schedline fleet | fetch compile in-guest fleet | core fleet
+fleet-trial | python3 scripts/proof lava_trial | \
+fetch build layout objtool qemu-x86_64 in-guest fleet lava | core gate fleet
+test | make test | \
+fetch build layout uml objtool qemu-x86_64 qemu-arm64 qemu-arm64-selftests kselftest in-guest test compilers | test core
+"""
+"""A job in each line: the word after `schedline doctor`, the command, needs, and extras if not core alone."""
+
+
+def _job(command: str, needs: str, libraries: str = "core") -> Job:
+    return Job(command, tuple(needs.split()), tuple(libraries.split()))
+
+
+JOBS = {name: _job(*rest) for name, *rest in (line.split(" | ") for line in _JOBS.splitlines())}
 """The key is the word after `schedline doctor`."""
 
 
@@ -202,15 +189,14 @@ def missing(jobs: Collection[str]) -> tuple[Need, ...]:
 
 
 def listed(needs: Iterable[Need]) -> str:
-    """One line for each need."""
-    named = ((need, "".join(_packages([need]))) for need in needs)
-    return "\n".join(
-        f"    {need.name}: {need.why} ({f'package {name}' if name else 'no package'})" for need, name in named
-    )
+    lines = []
+    for need in needs:
+        name = "".join(_packages([need]))
+        lines.append(f"    {need.name}: {need.why} ({f'package {name}' if name else 'no package'})")
+    return "\n".join(lines)
 
 
 def _distribution() -> int | None:
-    """The line of _DISTRIBUTIONS that is about this machine."""
     try:
         about = freedesktop_os_release()
     except OSError:
@@ -240,18 +226,13 @@ def next_step(needs: Sequence[Need]) -> str:
     return " ".join([command if os.geteuid() else program, *_packages(needs)])
 
 
-def _lacks(needs: Sequence[Need]) -> SchedlineError:
-    return SchedlineError(f"this machine lacks:\n{listed(needs)}", next_step(needs))
-
-
 def require(jobs: Collection[str], more: Iterable[Need] = ()) -> None:
     """Check that this machine has what some jobs need, and the needs in `more`. Nothing is installed.
 
     Raises SchedlineError: something is missing; the next step is the command that installs it.
     """
-    needs = (*missing(jobs), *(need for need in more if not need.is_met()))
-    if needs:
-        raise _lacks(needs)
+    if needs := (*missing(jobs), *(need for need in more if not need.is_met())):
+        raise SchedlineError(f"this machine lacks:\n{listed(needs)}", next_step(needs))
 
 
 def install(needs: Sequence[Need]) -> None:
@@ -262,7 +243,7 @@ def install(needs: Sequence[Need]) -> None:
     if not needs:
         return
     if not has_apt() or os.geteuid() != 0:
-        raise _lacks(needs)
+        raise SchedlineError(f"this machine lacks:\n{listed(needs)}", next_step(needs))
     command = ["apt-get", "install", "-y", "--no-install-recommends", *_packages(needs)]
     env = {"DEBIAN_FRONTEND": "noninteractive"}
     with step(" ".join(command)):

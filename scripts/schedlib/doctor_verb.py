@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,14 +19,11 @@ from schedlib.verdict import Verdict
 
 @dataclass(frozen=True)
 class DoctorOptions:
-    """The jobs to report on, and whether to install what they lack."""
-
     jobs: tuple[str, ...] = option("JOB", f"some of {', '.join(doctor.JOBS)}", default=(), nargs="*")
     install: bool = flag("--install", "install what the named jobs lack")
 
 
 def add_parser(verbs: Verbs) -> None:
-    """Add `schedline doctor`."""
     add_verb(
         verbs,
         "doctor",
@@ -63,22 +59,16 @@ def _doctor(options: DoctorOptions) -> Verdict:
             activate(extra)
         print(f"ready: {', '.join(job.command for job in jobs)}")
         return Verdict.PASS
-    _show(options.jobs or tuple(doctor.JOBS), whole=not options.jobs)
-    return Verdict.ERROR if any(doctor.JOBS[name].missing() for name in named) else Verdict.PASS
-
-
-def _show(names: Sequence[str], *, whole: bool) -> None:
-    if whole:
+    if not options.jobs:
         kvm = "present; used if a guest boots with it" if Path("/dev/kvm").exists() else "absent"
         print(f"machine: {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}")
         print(f"/dev/kvm: {kvm}")
         if not doctor.has_apt():
             print("apt-get: absent; give a kernel tree of your own, --kdir PATH")
     lacking: dict[str, tuple[doctor.Need, ...]] = {}
-    for name in names:
-        job = doctor.JOBS[name]
-        needs = job.missing()
-        print(f"{'ready    ' if not needs else 'NOT READY'} {name}: {job.command}")
+    for name in options.jobs or doctor.JOBS:
+        needs = doctor.JOBS[name].missing()
+        print(f"{'NOT READY' if needs else 'ready    '} {name}: {doctor.JOBS[name].command}")
         if needs:
             print(doctor.listed(needs))
             lacking[name] = needs
@@ -86,3 +76,4 @@ def _show(names: Sequence[str], *, whole: bool) -> None:
         all_needs = tuple(dict.fromkeys(need for needs in lacking.values() for need in needs))
         command = f"sudo {TYPED} doctor --install {' '.join(lacking)}"
         print(f"next: {command if doctor.has_apt() else doctor.next_step(all_needs)}")
+    return Verdict.ERROR if lacking.keys() & set(named) else Verdict.PASS

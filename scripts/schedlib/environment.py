@@ -15,7 +15,6 @@ import tomllib
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from schedlib.cache import cache_dir, lock
 from schedlib.errors import SchedlineError
@@ -25,6 +24,8 @@ from schedlib.progress import only_on_a_terminal, step
 CORE = "core"
 """The dependencies that are no extra: what every verb needs."""
 
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
 _SECONDS = 600
 """Time limit for pip: a network that does not answer must not look like long work."""
 
@@ -32,9 +33,7 @@ _SECONDS = 600
 def activate(extra: str, *, download: bool = True) -> Path:
     """Make the libraries of an extra importable; returns the python that has them.
 
-    Raises:
-        SchedlineError: pip has installed schedline without this extra; or what pinned() raises. In a bundle: it has no
-            such libraries.
+    Raises SchedlineError: pip has installed schedline, or somebody has packed it, without this extra; or see pinned().
     """
     if BUNDLE.exists():
         return _bundled(extra)
@@ -42,8 +41,7 @@ def activate(extra: str, *, download: bool = True) -> Path:
         _check_installed(extra)
         return Path(sys.executable)
     python = pinned(extra, download=download)
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    site.addsitedir(str(python.parent.parent / "lib" / version / "site-packages"))
+    site.addsitedir(str(python.parent.parent / f"lib/python{PYTHON}/site-packages"))
     return python
 
 
@@ -54,21 +52,20 @@ def pinned(extra: str, *, download: bool = True) -> Path:
         extra: an extra of pyproject.toml, or CORE. `test` has all that is locked.
         download: install what is not in the cache. False on a machine that is to be measured.
 
-    Raises:
-        SchedlineError: no venv module, no network, a package whose hash differs, or libraries that are not in the
-            cache while `download` is False.
+    Raises SchedlineError: it is not in the cache and cannot be made, or may not.
     """
     directory = _place(extra)
-    if not (directory / "complete").is_file():
-        if not download:
-            raise SchedlineError(
-                f"the Python libraries of {extra} are not in the cache, and nothing is downloaded to a "
-                "machine that is measured",
-                "schedline doctor --install run",
-            )
+    complete = directory / "complete"
+    if not complete.is_file() and not download:
+        raise SchedlineError(
+            f"the Python libraries of {extra} are not in the cache, and nothing is downloaded to a "
+            "machine that is measured",
+            "schedline doctor --install run",
+        )
+    if not complete.is_file():
         # b4 takes each line on stderr for a failed check.
-        with only_on_a_terminal(), lock(directory.parent / f"{directory.name}.lock"):
-            if not (directory / "complete").is_file():
+        with only_on_a_terminal(), lock(directory.with_name(f"{directory.name}.lock")):
+            if not complete.is_file():
                 with step(f"installing the Python libraries of {extra} into the cache"):
                     _create(directory, extra)
     return directory / "bin/python"
@@ -81,26 +78,21 @@ def lock_file(extra: str) -> Path:
 
 def places() -> frozenset[Path]:
     """The virtual environments that this version of schedline uses."""
-    return frozenset(_place(extra) for extra in (CORE, *_project()["optional-dependencies"]))
+    return frozenset(map(_place, extras()))
 
 
 def _place(extra: str) -> Path:
-    """The environment's directory: one for an interpreter, whichever virtual environment it was started from."""
+    # One for an interpreter, whichever virtual environment it was started from.
     interpreter = f"{Path(sys.executable).resolve()} {sys.version}"
     key = hashlib.sha256(f"{interpreter}{locked(extra)}".encode())
     return cache_dir() / "python" / key.hexdigest()[:12]
 
 
-def _project() -> dict[str, Any]:
-    table: dict[str, Any] = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
-    return table
-
-
-def packages(extra: str) -> frozenset[str]:
-    """The packages that pyproject.toml names for an extra, or for CORE."""
-    project = _project()
-    named = project["dependencies"] if extra == CORE else project["optional-dependencies"][extra]
-    return frozenset(re.split("[<>=!~; ]", each)[0] for each in named)
+def extras() -> dict[str, frozenset[str]]:
+    """The packages that pyproject.toml names for each extra, and for CORE."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    named = {CORE: project["dependencies"], **project["optional-dependencies"]}
+    return {extra: frozenset(re.split("[<>=!~; ]", each)[0] for each in rows) for extra, rows in named.items()}
 
 
 def locked(extra: str) -> str:
@@ -110,7 +102,7 @@ def locked(extra: str) -> str:
         return text
     entries = {each.partition("==")[0]: each for each in re.split(r"^(?=\w)", text, flags=re.M)[1:]}
     needed_by = {name: set(re.findall(r"^    # +(?:via )?(\S+)", each, re.M)) for name, each in entries.items()}
-    wanted = set(packages(extra))
+    wanted = set(extras()[extra])
     while more := {name for name, users in needed_by.items() if users & wanted} - wanted:
         wanted |= more
     return "".join(each for name, each in entries.items() if name in wanted)
@@ -118,7 +110,7 @@ def locked(extra: str) -> str:
 
 def _check_installed(extra: str) -> None:
     missing = []
-    for name in sorted(packages(extra)):
+    for name in sorted(extras()[extra]):
         try:
             metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -132,19 +124,17 @@ def _check_installed(extra: str) -> None:
 
 
 def library_place(python: str) -> Path:
-    """The directory of a bundle with the libraries for a version of Python."""
     return BUNDLED_LIBRARIES / f"{python}-{platform.machine()}"
 
 
 def _bundled(extra: str) -> Path:
     about = json.loads(BUNDLE.read_bytes())
-    here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    place = library_place(here)
+    place = library_place(PYTHON)
     if not place.is_dir():
         raise SchedlineError(
             f"this bundle is for {about['machine']} with Python {', '.join(about['pythons'])}, "
-            f"and this is {platform.machine()} with Python {here}",
-            f"pack another one on a machine like this: schedline run --pack FILE --python {here}",
+            f"and this is {platform.machine()} with Python {PYTHON}",
+            f"pack another one on a machine like this: schedline run --pack FILE --python {PYTHON}",
         )
     if extra not in about["extras"]:
         raise SchedlineError(
@@ -162,17 +152,16 @@ def _create(directory: Path, extra: str) -> None:
         raise SchedlineError(f"{directory}: no space left on the device", "free some, or set SCHEDLINE_CACHE elsewhere")
     if made.returncode:
         observed = "this Python cannot create a virtual environment, which holds the pinned libraries"
-        raise SchedlineError(
-            observed, "install its venv module (Debian: apt-get install python3-venv), or schedline by pip"
-        )
+        venv = "install its venv module (Debian: apt-get install python3-venv), or schedline by pip"
+        raise SchedlineError(observed, venv)
     (directory / "lock.txt").write_text(locked(extra))
     pip = [str(directory / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     # Not with what apache-otava declares: its analysis, which is all that is used, does not need it.
     done = _run([*pip, "--no-deps", "--require-hashes", "--only-binary=:all:", "-r", str(directory / "lock.txt")])
     if done.returncode:
-        said = done.stderr.strip().splitlines()[-3:]
         raise SchedlineError(
-            f"the libraries of {extra} cannot be installed:\n    " + "\n    ".join(said),
+            f"the libraries of {extra} cannot be installed:\n    "
+            + "\n    ".join(done.stderr.strip().splitlines()[-3:]),
             "check the network, the free space (df -h) and pip config list, then run the command again",
         )
     (directory / "complete").touch()

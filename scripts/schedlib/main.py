@@ -108,14 +108,11 @@ def main(words: Sequence[str]) -> int:
         activate(extra, download=arguments.download)
     # The last of these has pytest, which keeps its own directories; the others need no cache.
     kept = nullcontext() if words[0] in ("judge", "doctor", "cache", "dev") else temporary_files()
-    with kept, redirect_stdout(sys.stderr) if _takes_stdout(arguments) else nullcontext():
+    # If a document goes to standard output, the text for people goes to standard error.
+    taken = not _STDOUT.isdisjoint(each for each in vars(arguments).values() if isinstance(each, Path))
+    with kept, redirect_stdout(sys.stderr) if taken else nullcontext():
         verdict: Verdict = arguments.job(options)
     return verdict.exit_code
-
-
-def _takes_stdout(arguments: argparse.Namespace) -> bool:
-    """Whether a document goes to standard output: then the text for people goes to standard error."""
-    return not _STDOUT.isdisjoint(each for each in vars(arguments).values() if isinstance(each, Path))
 
 
 class _Patient(io.TextIOWrapper):
@@ -233,7 +230,6 @@ def _guarded(words: Sequence[str]) -> int:
 
 
 def _keep_traceback(words: Sequence[str]) -> Path:
-    """Save the traceback of the current exception in the cache, or else in /tmp."""
     text = f"command: {shlex.join(['schedline', *words])}\n\n{traceback.format_exc()}"
     for place in (cache_path() / "crashes", Path(tempfile.gettempdir())):
         try:

@@ -75,7 +75,6 @@ def pack_files(directories: Iterable[Path] = ()) -> tuple[str, ...]:
 
 
 def pack_rule_ids() -> tuple[str, ...]:
-    """The ids of the rules of packs."""
     found: list[str] = []
     for name in pack_names():
         for path in sorted((CONFIGS / "contracts" / name).glob("*.toml")):
@@ -85,10 +84,7 @@ def pack_rule_ids() -> tuple[str, ...]:
 
 
 def cpupri_variants() -> tuple[str, ...]:
-    """The ways in which cpupri-split can keep its masks, except the default.
-
-    Each is configs/kernel/cpupri-<name>.config.
-    """
+    """The ways to keep the masks of cpupri-split but the default; each is configs/kernel/cpupri-<name>.config."""
     return tuple(name.removeprefix("cpupri-") for name in fragment_names() if name.startswith("cpupri-"))
 
 
@@ -98,7 +94,6 @@ def gate_names() -> tuple[str, ...]:
 
 
 def workload_rows(suite: str) -> tuple[str, ...]:
-    """The rows of a suite, with those of the suites that it includes."""
     with plain_toml(f"workloads/{suite}.toml") as found:
         included = [row for other in found.get("include", ()) for row in workload_rows(other)]
         return tuple(dict.fromkeys((*included, *found.get("rows", {}))))
@@ -114,7 +109,6 @@ def suite_of_gates(gates: str) -> str | None:
 
 
 def arch_names() -> tuple[str, ...]:
-    """The architectures of `schedline layout` (configs/layout.toml)."""
     with plain_toml("layout.toml") as found:
         return tuple(found["arch"])
 
@@ -124,24 +118,19 @@ def unknown(what: str, name: str, allowed: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, allowed, 1)
     meant = f" Did you mean {near[0]}?" if near else ""
     if len(allowed) > 40:
-        nearest = difflib.get_close_matches(name, allowed, 5, 0)
-        return f"there is no {what} {name!r}.{meant} Among {len(allowed)}: {', '.join(nearest)}"
-    return f"there is no {what} {name!r}.{meant} Known: {', '.join(allowed)}"
+        known = f"Among {len(allowed)}: {', '.join(difflib.get_close_matches(name, allowed, 5, 0))}"
+    else:
+        known = f"Known: {', '.join(allowed)}"
+    return f"there is no {what} {name!r}.{meant} {known}"
 
 
 def words(text: str) -> tuple[str, ...]:
-    """A comma separated list without empty words and duplicates."""
     return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
 
 
 def one_of(what: str, allowed: Callable[[], Iterable[str]]) -> Callable[[str], str]:
     """An argparse type: one of the allowed names."""
-
-    def read(text: str) -> str:
-        _require((text,), what, tuple(allowed()))
-        return text
-
-    return read
+    return lambda text: _known(text, what, tuple(allowed()))
 
 
 def some_of(
@@ -155,16 +144,15 @@ def some_of(
             return known
         if not (chosen := words(text)):
             raise argparse.ArgumentTypeError(f"the list is empty. Known: {', '.join(known)}")
-        _require(chosen, what, known)
-        return chosen
+        return tuple(_known(name, what, known) for name in chosen)
 
     return read
 
 
-def _require(chosen: Iterable[str], what: str, known: Sequence[str]) -> None:
-    for name in chosen:
-        if name not in known:
-            raise argparse.ArgumentTypeError(unknown(what, name, known))
+def _known(name: str, what: str, known: Sequence[str]) -> str:
+    if name not in known:
+        raise argparse.ArgumentTypeError(unknown(what, name, known))
+    return name
 
 
 def named_file(what: str, allowed: Callable[[], Iterable[str]], folder: str) -> Callable[[str], Path]:

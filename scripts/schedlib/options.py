@@ -48,7 +48,6 @@ class VerbParser(argparse.ArgumentParser):
         self.exit(Verdict.ERROR.exit_code, f"{self.prog}: {said}\n  next: {self.prog} --help\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As usual, but for an unknown option the error names the nearest known one."""
         given = list(sys.argv[1:] if args is None else args)
         if given and given[0] in self.below.choices:
             return self.below.choices[given[0]].parse_known_args(given[1:], namespace)
@@ -71,15 +70,13 @@ class VerbParser(argparse.ArgumentParser):
 
 def verbs_below(parser: argparse.ArgumentParser) -> Verbs:
     """The verbs below one that has operands. The first word chooses one of them; any other word is an operand."""
-    if not isinstance(parser, VerbParser):
-        raise TypeError(f"{parser.prog} has to be a VerbParser")
+    assert isinstance(parser, VerbParser)  # noqa: S101 - for the type checker
     return parser.below
 
 
 def words_behind_dashes(parser: argparse.ArgumentParser, name: str) -> None:
     """Let a verb take words behind `--`, which are another program's; they are the argument of this name."""
-    if not isinstance(parser, VerbParser):
-        raise TypeError(f"{parser.prog} has to be a VerbParser")
+    assert isinstance(parser, VerbParser)  # noqa: S101 - for the type checker
     parser.behind = name
     parser.set_defaults(**{name: ()})
 
@@ -130,21 +127,16 @@ def add_verb(
         made = arguments if options is None else options_of(options, arguments)
         return read(made) if read else made
 
-    needed = libraries if callable(libraries) else lambda _: libraries
-    work = _later(job) if isinstance(job, str) else job
-    parser.set_defaults(read=read_words, job=work, libraries=needed, download=download)
-    return parser
-
-
-def _later(name: str) -> Callable[[Any], Verdict]:
-    """A function of this package, which is imported when it is called."""
-    module, _, function = name.rpartition(".")
-
-    def call(options: Any) -> Verdict:
-        verdict: Verdict = getattr(importlib.import_module(f"schedlib.{module}"), function)(options)
+    def work(wanted: Any) -> Verdict:
+        if not isinstance(job, str):
+            return job(wanted)
+        module, _, function = job.rpartition(".")
+        verdict: Verdict = getattr(importlib.import_module(f"schedlib.{module}"), function)(wanted)
         return verdict
 
-    return call
+    needed = libraries if callable(libraries) else lambda _: libraries
+    parser.set_defaults(read=read_words, job=work, libraries=needed, download=download)
+    return parser
 
 
 def option(
@@ -173,7 +165,6 @@ def option(
 
 
 def flag(words: str, about: str) -> Any:
-    """A field that is True if this option is given."""
     return option(words, about, default=False, action="store_true")
 
 
@@ -199,16 +190,14 @@ def add_options(parser: argparse._ActionsContainer, kind: type[Any]) -> None:
     --help shows those of a verb with many options in sections.
     """
     declared = list(_declared(kind))
-    groups: dict[tuple[int, str], argparse._ActionsContainer] = {}
-    made: dict[str, argparse._ActionsContainer] = {"": parser}
     in_sections = isinstance(parser, VerbParser) and len(declared) >= _MANY
-    headings = {word: title for title, words in SECTIONS.items() for word in words.split()} if in_sections else {}
-    found = {number: headings.get(_long(each), "") for number, (_, each) in enumerate(declared)}
-    for title in SECTIONS:
-        if title in found.values():
-            made[title] = parser.add_argument_group(title)
-    for number, (owner, each) in enumerate(declared):
-        said, within = each.metadata, made[found[number]]
+    headings = {f"--{word}": title for title, words in SECTIONS.items() for word in words.split() if in_sections}
+    titles = [next((headings[word] for word in each.metadata["flags"] if word in headings), "") for _, each in declared]
+    made: dict[str, argparse._ActionsContainer] = {"": parser}
+    made |= {title: parser.add_argument_group(title) for title in SECTIONS if title in titles}
+    groups: dict[tuple[int, str], argparse._ActionsContainer] = {}
+    for (owner, each), title in zip(declared, titles, strict=True):
+        said, within = each.metadata, made[title]
         if said["group"]:
             key = (owner, said["group"])
             within = groups.setdefault(key, groups.get(key) or within.add_mutually_exclusive_group())
@@ -218,17 +207,11 @@ def add_options(parser: argparse._ActionsContainer, kind: type[Any]) -> None:
 
 
 def _declared(kind: type[Any]) -> Iterator[tuple[int, Field[Any]]]:
-    """The fields that are options, each with a number of its dataclass: groups are of one dataclass."""
     for each in fields(kind):
         if is_dataclass(each.default_factory):
             yield from _declared(each.default_factory)
         elif each.metadata:
             yield id(kind), each
-
-
-def _long(each: Field[Any]) -> str:
-    """The name of an option as SECTIONS has it."""
-    return next((word.removeprefix("--") for word in each.metadata["flags"] if word.startswith("--")), "")
 
 
 def options_of(kind: type[Options], arguments: argparse.Namespace, **others: object) -> Options:
@@ -244,60 +227,47 @@ def options_of(kind: type[Options], arguments: argparse.Namespace, **others: obj
 
 
 def _path(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("the path is empty: is a shell variable unset?")
-    return Path(text).expanduser()
+    return _checked(Path(text).expanduser(), lambda _: bool(text), "the path is empty: is a shell variable unset?")
+
+
+def _checked(path: Path, is_right: Callable[[Path], bool], wrong: str) -> Path:
+    if not is_right(path):
+        raise argparse.ArgumentTypeError(wrong)
+    return path
 
 
 def existing_path(text: str) -> Path:
     """An argparse type: a file or directory that exists."""
-    path = _path(text)
-    if not path.exists():
-        raise argparse.ArgumentTypeError(f"{text}: no such file or directory")
-    return path
+    return _checked(_path(text), Path.exists, f"{text}: no such file or directory")
 
 
 def existing_file(text: str) -> Path:
     """An argparse type: a file that exists, and no pipe."""
-    path = existing_path(text)
-    if not path.is_file():
-        raise argparse.ArgumentTypeError(f"{text} is no regular file")
-    return path
+    return _checked(existing_path(text), Path.is_file, f"{text} is no regular file")
 
 
 def existing_directory(text: str) -> Path:
     """An argparse type: a directory that exists and is to be read."""
-    path = existing_path(text)
-    if not path.is_dir():
-        raise argparse.ArgumentTypeError(f"{text} is no directory")
-    return path
+    return _checked(existing_path(text), Path.is_dir, f"{text} is no directory")
 
 
 def new_path(text: str) -> Path:
     """An argparse type: a file or directory that can be created or written; `-` is standard output."""
     path = Path("/dev/stdout") if text == "-" else _path(text)
     there = next(each for each in (path, *path.absolute().parents) if os.access(each, os.F_OK))
-    if there != path and not there.is_dir():
-        raise argparse.ArgumentTypeError(f"{there} is no directory")
-    if not os.access(there, os.W_OK):
-        raise argparse.ArgumentTypeError(f"{there} cannot be written; name another place")
+    _checked(there, lambda place: place == path or place.is_dir(), f"{there} is no directory")
+    _checked(there, lambda place: os.access(place, os.W_OK), f"{there} cannot be written; name another place")
     return path
 
 
 def new_directory(text: str) -> Path:
     """An argparse type: a directory that can be created or written."""
-    path = new_path(text)
-    if path.exists() and not path.is_dir():
-        raise argparse.ArgumentTypeError(f"{text} is no directory")
-    return path
+    return _checked(new_path(text), lambda path: path.is_dir() or not path.exists(), f"{text} is no directory")
 
 
 def new_file(text: str) -> Path:
     """An argparse type: a file that can be created or written."""
-    path = new_path(text)
-    if path.is_dir():
-        raise argparse.ArgumentTypeError(f"{text} is a directory; name a file")
-    return path
+    return _checked(new_path(text), lambda path: not path.is_dir(), f"{text} is a directory; name a file")
 
 
 def fragments(text: str) -> tuple[str, ...]:
@@ -308,18 +278,20 @@ def fragments(text: str) -> tuple[str, ...]:
     return words(text)
 
 
-def cpu_count(text: str) -> int:
-    """An argparse type: the number of CPUs of a guest."""
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_CPUS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of CPUs; 1 to {MOST_CPUS} are possible")
-    return int(text)
+def _from_one_to(most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal() or not 1 <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {most}")
+        return int(text)
+
+    return read
 
 
-def positive(text: str) -> int:
-    """An argparse type: how often something is done."""
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 1000")
-    return int(text)
+cpu_count = _from_one_to(MOST_CPUS)
+"""An argparse type: the number of CPUs of a guest."""
+
+positive = _from_one_to(1000)
+"""An argparse type: how often something is done."""
 
 
 def seconds(text: str) -> float:
@@ -360,7 +332,6 @@ class TreeOptions:
         return () if self.kdir is not None else ("fetch",)
 
     def words(self) -> list[str]:
-        """These options as command-line arguments."""
         if self.kdir is not None:
             return ["--kdir", str(self.kdir)]
         return ["--series", self.series] if self.series else []

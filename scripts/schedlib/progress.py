@@ -66,7 +66,6 @@ _line = _Line()
 
 
 def say(text: str) -> None:
-    """Print one line for the user."""
     _line.say(text)
 
 

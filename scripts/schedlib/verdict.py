@@ -17,7 +17,6 @@ class Verdict(Enum):
 
     @property
     def exit_code(self) -> int:
-        """PASS 0, FAIL 1, ERROR 2, INCONCLUSIVE 3."""
         return _EXIT_CODES[self]
 
 

@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from schedlib import environment
-from schedlib.environment import CORE, activate, locked, packages
+from schedlib.environment import CORE, activate, extras, locked
 from schedlib.errors import SchedlineError
 from schedlib.paths import PROJECT
 from schedlib.tree.kernel_tree import Tree
@@ -102,7 +102,7 @@ def test_the_lock_has_a_version_in_the_range_of_each_package(extra: str) -> None
     pinned = dict(re.findall(r"^(\S+)==(\S+) \\\n    --hash=sha256:", locked(extra), re.M))
     for each in map(Requirement, EXTRAS[extra]):
         assert pinned[each.name] in each.specifier, each
-    assert packages(extra) <= set(pinned)
+    assert extras()[extra] <= set(pinned)
 
 
 def test_an_extra_has_the_locked_packages_that_it_needs_alone() -> None:

@@ -190,7 +190,6 @@ class MemberGroup(Strict, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The members, those with two spellings as two."""
         return each_name(self.members)
 
 
@@ -227,7 +226,6 @@ class Contract(Strict, frozen=True):
     type: tuple[TypePromise, ...] = ()
 
     def groups(self) -> dict[str, MemberGroup]:
-        """The groups by name."""
         return {group.name: group for group in self.group}
 
 
@@ -264,7 +262,6 @@ def read_contract(path: Path) -> Contract:
 
 
 def _check_pack(path: Path, contract: Contract) -> None:
-    """Refuse what a contract without changes cannot have."""
     if contract.sign:
         refuse(path, ("sign", 0), "is in a contract with `file`, and tells of a change", "leave it out")
     for at, row in enumerate(contract.rule):

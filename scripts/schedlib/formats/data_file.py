@@ -123,7 +123,6 @@ def _at(content: Any, place: Place) -> Any:
 
 
 def _explain(path: Path, content: object, kind: Any, error: msgspec.ValidationError, given: set[str]) -> NoReturn:
-    """Raise the error that describes what is wrong."""
     place, value, kind, error = _culprit((), content, kind, error)
     said = str(error).partition(" - at `")[0]
     if isinstance(error.__cause__, Wrong):

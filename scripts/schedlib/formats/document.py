@@ -44,7 +44,6 @@ class Document(Strict, frozen=True):
 
     @classmethod
     def kind(cls) -> str:
-        """The name of this kind: the field `schema` of its files."""
         return _kind(cls)
 
 

@@ -112,7 +112,6 @@ class JudgedMetric(Strict, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Tool and name, which a run knows it by."""
         return self.tool, self.name
 
 
@@ -231,15 +230,12 @@ class GateDocument(Document, frozen=True, kw_only=True):
 
     @property
     def base(self) -> GateSide:
-        """The kernel without the change."""
         return self.sides[0]
 
     @property
     def candidate(self) -> GateSide:
-        """The kernel with the change."""
         return self.sides[1]
 
     @property
     def placebo(self) -> GateSide | None:
-        """The kernel with the candidate's sizes and the base's order of fields."""
         return self.sides[2] if len(self.sides) > 2 else None

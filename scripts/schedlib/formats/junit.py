@@ -29,7 +29,6 @@ JUnitSuite = tuple[str, Sequence[JUnitCase]]
 
 
 def junit_document(suites: Sequence[JUnitSuite]) -> bytes:
-    """The content of the file."""
     root = ET.Element("testsuites")
     for name, cases in suites:
         _add(root, _text(name), cases)
@@ -57,5 +56,4 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def _text(text: str) -> str:
-    """Replace the characters of a text that XML cannot represent."""
     return _NOT_XML.sub("\ufffd", text)

@@ -327,7 +327,6 @@ def read_run(path: Path) -> Run:
 
 
 def runs_below(directory: Path) -> Iterator[tuple[str, Run]]:
-    """Read every *.json below a directory, in the order of their paths."""
     seen: set[int] = set()
     contents: dict[int, str] = {}
     paths = _paths(directory) if directory.is_dir() else None

@@ -55,7 +55,6 @@ def repeated(names: Iterable[str]) -> str | None:
 
 
 def check_patterns(*patterns: str) -> None:
-    """Check that all patterns are regular expressions. Raises Wrong: one is not."""
     for pattern in patterns:
         try:
             re.compile(pattern)

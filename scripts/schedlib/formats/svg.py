@@ -116,7 +116,6 @@ def picture(objects: Sequence[DrawnObject], key: Key, notes: int = 8) -> str:
 
 
 def beside(pictures: Sequence[tuple[str, str]]) -> str:
-    """Pictures from left to right, each below its heading."""
     parts, left, most = [], 0, 0
     for heading, each in pictures:
         width, height = map(int, re.findall(r'(?:width|height)="(\d+)"', each)[:2])
@@ -159,7 +158,6 @@ def _wrapped(name: str, width: float) -> list[str]:
 
 
 def _line(line: DrawnLine, size: int, top: int) -> tuple[list[str], int]:
-    """A row, and its height with all that is below it."""
     widths = [cell.size * _WIDTH / size for cell in line.cells]
     names = [_wrapped(cell.name, width) for cell, width in zip(line.cells, widths, strict=True)]
     high = _ROW - 2 + _STEP * (max(1, *map(len, names)) - 1 if names else 0)

@@ -83,7 +83,6 @@ def private_network() -> str:
 
 
 def listens(port: int) -> bool:
-    """Whether a socket listens on this TCP port."""
     for name in ("tcp", "tcp6"):
         with suppress(OSError):
             for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
@@ -129,7 +128,6 @@ def wait(process: subprocess.Popen[bytes], until: float, wakeup: int) -> str:
 
 
 def main() -> int:
-    """Carry out the order."""
     order = json.loads(sys.argv[1])
     adopt()
     read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

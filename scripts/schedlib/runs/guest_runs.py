@@ -78,7 +78,6 @@ IDENTITY = QueuedRun(
 
 
 def run_in_guest(options: RunOptions, guest: GuestOptions, suite: Suite, out: Path) -> Verdict:
-    """Run a suite in a guest with the kernel of the options."""
     out.mkdir(parents=True, exist_ok=True)
     shape = shape_of(guest.topology, guest.cpus or CPUS)
     cache = cache_dir()
@@ -140,13 +139,11 @@ def _measured(
 
 
 def _archive(guest: Guest, tree: Tree, todo: Sequence[QueuedRun], place: Path) -> Path:
-    (place / "files").mkdir()
-    (place / "epoch").write_text(f"{int(time.time())}\n")
-    files = guest_files(todo, place / "files") | compiled_for(
-        tree, todo, guest.kernel.build / "workloads", guest.target
-    )
-    archive = place / "initramfs.cpio"
-    guest.pack("guest_runs.sh", files | {"/epoch": place / "epoch"}, archive)
+    files, epoch, archive = place / "files", place / "epoch", place / "initramfs.cpio"
+    files.mkdir()
+    epoch.write_text(f"{int(time.time())}\n")
+    programs = compiled_for(tree, todo, guest.kernel.build / "workloads", guest.target)
+    guest.pack("guest_runs.sh", guest_files(todo, files) | programs | {"/epoch": epoch}, archive)
     return archive
 
 
@@ -165,7 +162,6 @@ def for_guest(suite: Suite, cpus: int, *, emulated: bool = True) -> Suite:
 
 
 def _programs(row: WorkloadRow) -> list[Path]:
-    """The programs to copy from this machine: the tool, its server, and tools that it starts."""
     if not row.tool:
         return []
     tool = TOOLS[row.tool]
@@ -179,13 +175,10 @@ def why_not_in_guest(row: WorkloadRow, arch: str) -> tuple[str, bool]:
     why, missing = why_not(row, "")
     if not why and row.tool and TOOLS[row.tool].driver:
         why = "it needs Python, which the guest lacks"
-    if not why:
-        why = next((reason for program in _programs(row) if (reason := why_not_for(program, arch))), "")
-    return why, missing
+    return why or next(filter(None, (why_not_for(program, arch) for program in _programs(row))), ""), missing
 
 
 def rows_left_out(suite: Suite, arch: str) -> dict[str, tuple[str, bool]]:
-    """The rows that the guest cannot run; see why_not_in_guest()."""
     return {row.name: found for row in suite.rows if (found := why_not_in_guest(row, arch))[0]}
 
 
@@ -198,27 +191,26 @@ def queued(suite: Suite, runs: int, seed: int, left_out: Collection[str] = ()) -
 
 def guest_files(todo: Sequence[QueuedRun], place: Path) -> dict[str, Path]:
     """The files that the guest needs, by their path there. `place`: an empty directory for those that are written."""
-    written: dict[str, str] = {}
-    tools = [TOOLS.get(each.row.tool) for each in todo]
-    for number, (each, tool) in enumerate(zip(todo, tools, strict=True)):
-        run = f"/runs/{number:03}"
-        about = f"{each.name} {time_limit(each.row):.0f}"
-        if tool and tool.server:
-            about += f" {tool.server.port:04X}"
-            written[f"{run}/server"] = _script(tool.server.argv)
-        written[f"{run}/about"] = about + "\n"
-        written[f"{run}/command"] = _script(command(each.row, OWN))
     found: dict[str, Path] = {}
-    for name, text in written.items():
+
+    def write(name: str, text: str) -> None:
         found[name] = place / name.lstrip("/").replace("/", "-")
         found[name].write_text(text)
+
+    def script(name: str, argv: Sequence[str]) -> None:
+        write(name, f"#!/bin/sh\nexec {shlex.join(argv)}\n")
+
+    tools = [TOOLS.get(each.row.tool) for each in todo]
+    for number, (each, tool) in enumerate(zip(todo, tools, strict=True)):
+        run, about = f"/runs/{number:03}", f"{each.name} {time_limit(each.row):.0f}"
+        if tool and tool.server:
+            about += f" {tool.server.port:04X}"
+            script(f"{run}/server", tool.server.argv)
+        write(f"{run}/about", f"{about}\n")
+        script(f"{run}/command", command(each.row, OWN))
     programs = [program for each in todo for program in _programs(each.row)]
     data = {name for tool in tools if tool for name in tool.data if Path(name).exists()}
     return found | with_libraries(programs) | {name: Path(name) for name in data}
-
-
-def _script(argv: Sequence[str]) -> str:
-    return f"#!/bin/sh\nexec {shlex.join(argv)}\n"
 
 
 _ENDING = re.compile(r"\s*(\S+)\s+(\d{1,9}(?:\.\d{1,9})?)\s+(\d{1,9}(?:\.\d{1,9})?)(?:\s+(\d{1,3}))?\s*", re.ASCII)
@@ -229,15 +221,13 @@ def _finished(place: Path, limit: float) -> tuple[str, float, Finished]:
     found = _ENDING.fullmatch(said_in(place / "ending"))
     if not found:
         raise ValueError("it is no ending")
-    started, before, after, status = found.groups()
-    seconds = float(after) - float(before)
-    code = int(status) if status else None
+    started, before, seconds = found[1], float(found[2]), float(found[3]) - float(found[2])
+    code = int(found[4]) if found[4] else None
     late = code == _KILLED and seconds >= limit - 1
     # A shell reports death by a signal as 128 plus its number. Larger ones, such as 255, are a program's exit status.
     ended = None if late else 128 - code if code and 128 < code < 128 + 65 else code
-    why = said_in(place / "problem").strip()
-    said = said_in(place / "stdout"), said_in(place / "stderr")
-    return started, float(before), Finished(ended, late, why, "", seconds, 0.0, *said)
+    problem, *said = (said_in(place / name) for name in ("problem", "stdout", "stderr"))
+    return started, before, Finished(ended, late, problem.strip(), "", seconds, 0.0, *said)
 
 
 def identity(disk: Path) -> dict[str, str]:
@@ -256,13 +246,16 @@ def brought(run: QueuedRun, slot: int, disk: Path, fingerprint: Mapping[str, str
     with tempfile.TemporaryDirectory(dir=disk.parent) as name:
         place = Path(name)
         why = why or bring_home(disk, slot, place)
-        unknown = head_of(run.row, fingerprint, "1970-01-01T00:00:00Z", 0)
-        if why or not (place / "ending").exists():
-            return Measured(run_of(unknown, Reading(error=why or "it did not end in the guest")), "")
-        try:
-            started, uptime, finished = _finished(place, time_limit(run.row))
-            head = head_of(run.row, fingerprint, started, uptime)
-            run_of(head, Reading())
-        except ValueError:
-            return Measured(run_of(unknown, Reading(error="the guest wrote no valid ending")), "")
-        return read_run(run.row, head, command(run.row, OWN), finished, place)
+        if not why and not (place / "ending").exists():
+            why = "it did not end in the guest"
+        if not why:
+            try:
+                started, uptime, finished = _finished(place, time_limit(run.row))
+                head = head_of(run.row, fingerprint, started, uptime)
+                run_of(head, Reading())
+            except ValueError:
+                why = "the guest wrote no valid ending"
+            else:
+                return read_run(run.row, head, command(run.row, OWN), finished, place)
+    head = head_of(run.row, fingerprint, "1970-01-01T00:00:00Z", 0)
+    return Measured(run_of(head, Reading(error=why)), "")

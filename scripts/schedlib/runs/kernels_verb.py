@@ -38,7 +38,6 @@ class KernelsOptions:
 
 
 def add_parser(verbs: Verbs) -> None:
-    """Add `schedline kernels`."""
     add_verb(
         verbs,
         "kernels",

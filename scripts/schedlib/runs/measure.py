@@ -45,15 +45,12 @@ class Means:
 
 @dataclass(frozen=True)
 class Measured:
-    """A run, and what was printed."""
-
     run: Run
     log: str
 
 
 @cache
 def _version(path: str, words: tuple[str, ...]) -> str:
-    """The tool's version: the first line of its output that contains a digit."""
     if not words:
         return ""
     with tempfile.TemporaryDirectory() as place:
@@ -106,13 +103,11 @@ def read_output(tool: Tool, output: Output) -> Reading:
 
 
 def skipped(head: Head, row: WorkloadRow, why: str, missing: bool) -> Measured:
-    """A run that was skipped."""
     process = RunProcess((row.tool or row.program, *row.to_argv()), None, False, None, 0.0, missing)
     return Measured(replace(run_of(head, Reading(cannot=why)), process=process), f"skipped: {why}\n")
 
 
 def _tool_reading(row: WorkloadRow, argv: Sequence[str], finished: Finished, place: Path) -> Reading:
-    """What a tool left in its directory."""
     tool = TOOLS[row.tool]
     if finished.cannot:
         return Reading(cannot=f"{tool.name} needs a network namespace of its own: {finished.cannot}; run as root")
@@ -145,7 +140,6 @@ def command(row: WorkloadRow, programs: Path) -> list[str]:
 
 
 def head_of(row: WorkloadRow, fingerprint: Mapping[str, str], started: str, uptime: float) -> Head:
-    """What is known of a run before it starts."""
     name = row.tool or row.program
     known = dict(fingerprint) | {"command_line": " ".join([name, *row.to_argv()])}
     if row.tool and (path := TOOLS[row.tool].path()):
@@ -154,7 +148,6 @@ def head_of(row: WorkloadRow, fingerprint: Mapping[str, str], started: str, upti
 
 
 def read_run(row: WorkloadRow, head: Head, argv: Sequence[str], finished: Finished, place: Path) -> Measured:
-    """Read a run that has ended from the files in its directory."""
     # The paths of the programs are not part of the measurement.
     words = len(argv) - len(row.to_argv()) if row.tool else 1
     shown = [Path(word).name for word in argv[:words]] + list(argv[words:])
@@ -210,13 +203,6 @@ class Snapshot:
     throttled: int | None
 
 
-def _stat(proc: Path) -> tuple[float, float, int]:
-    """Seconds in which CPUs were busy, seconds stolen by the hypervisor, and the number of runnable tasks."""
-    rows = {name: list(map(int, rest)) for name, *rest in map(str.split, (proc / "stat").read_text().splitlines())}
-    ticks, tick = rows["cpu"] + [0] * 10, os.sysconf("SC_CLK_TCK")
-    return sum(ticks[place] for place in (0, 1, 2, 5, 6)) / tick, ticks[7] / tick, rows.get("procs_running", [0])[0]
-
-
 def _switches(proc: Path) -> dict[str, int]:
     """Context switches of each task except our own, by its id and start time."""
     found: dict[str, int] = {}
@@ -234,7 +220,6 @@ def _switches(proc: Path) -> dict[str, int]:
 
 
 def _throttled(proc: Path, cgroups: Path) -> int | None:
-    """How often our control group was throttled by its CPU limit."""
     with suppress(OSError):
         for line in (proc / "self/cgroup").read_text().splitlines():
             _, names, path = line.split(":", 2)
@@ -248,14 +233,15 @@ def _throttled(proc: Path, cgroups: Path) -> int | None:
 
 
 def snapshot(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Snapshot:
-    """The counters now."""
-    busy, steal, runnable = _stat(proc)
+    rows = {name: list(map(int, rest)) for name, *rest in map(str.split, (proc / "stat").read_text().splitlines())}
+    seconds = [ticks / os.sysconf("SC_CLK_TCK") for ticks in rows["cpu"] + [0] * 10]
+    busy, runnable = sum(seconds[place] for place in (0, 1, 2, 5, 6)), rows.get("procs_running", [0])[0]
     thermal = None
     for path in sys.glob("devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count"):
         with suppress(OSError, ValueError):
             thermal = (thermal or 0) + int(path.read_text())
     throttled = _throttled(proc, sys / "fs/cgroup")
-    return Snapshot(time.monotonic(), time.time(), busy, steal, runnable, _switches(proc), thermal, throttled)
+    return Snapshot(time.monotonic(), time.time(), busy, seconds[7], runnable, _switches(proc), thermal, throttled)
 
 
 def noise(before: Snapshot, after: Snapshot, own_cpu_s: float) -> Noise:
@@ -264,7 +250,6 @@ def noise(before: Snapshot, after: Snapshot, own_cpu_s: float) -> Noise:
     A foreign task that started and ended in between shows only in foreign_cpu_s. That number is an upper bound: it
     includes CPU time of the tool's children for which their parent did not wait.
     """
-    foreign = sum(count - before.switches.get(task, 0) for task, count in after.switches.items())
 
     def more(one: int | None, other: int | None) -> int | None:
         return None if one is None or other is None else other - one
@@ -273,7 +258,7 @@ def noise(before: Snapshot, after: Snapshot, own_cpu_s: float) -> Noise:
         seconds=round(after.at - before.at, 3),
         steal_s=round(max(0.0, after.steal_s - before.steal_s), 3),
         foreign_cpu_s=round(max(0.0, after.busy_s - before.busy_s - own_cpu_s), 3),
-        foreign_switches=foreign,
+        foreign_switches=sum(count - before.switches.get(task, 0) for task, count in after.switches.items()),
         runnable_before=max(0, before.runnable - 1),
         thermal_throttles=more(before.thermal, after.thermal),
         cgroup_throttles=more(before.throttled, after.throttled),

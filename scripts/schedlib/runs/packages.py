@@ -8,7 +8,6 @@ import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -57,15 +56,15 @@ class PackagedKernel(Strict, frozen=True):
     """A kernel.
 
     Attributes:
-        role: base, candidate or placebo.
-        release: as `uname -r` will print it.
+        role: base, candidate or placebo, which is the end of its name.
+        release: as `uname -r` will print it; empty as long as it is not built.
         commit, what: its source.
         files: its packages, in the same directory.
         sizes: sizes of structures, by tag.
     """
 
     role: Word
-    release: Word
+    release: str
     commit: Word
     what: str
     files: tuple[Word, ...]
@@ -88,25 +87,18 @@ class KernelsDocument(Document, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class KernelSource:
-    """What one kernel is built from. `role`: base, candidate or placebo, which is the end of the kernel's name."""
-
-    role: str
-    commit: str
-    what: str
+def _source(role: str, commit: str, what: str) -> PackagedKernel:
+    return PackagedKernel(role, "", commit, what, (), {})
 
 
-def of_revisions(tree: Tree, base: str, head: str) -> list[KernelSource]:
-    """Two revisions of a user's tree."""
+def of_revisions(tree: Tree, base: str, head: str) -> list[PackagedKernel]:
     commits = [revision(tree, base, "--base"), revision(tree, head, "--head")]
     if commits[0] == commits[1]:
         raise SchedlineError(f"{base} and {head} are the same commit, {commits[0][:12]}", "name two that differ")
-    return [KernelSource("base", commits[0], base), KernelSource("candidate", commits[1], head)]
+    return [_source("base", commits[0], base), _source("candidate", commits[1], head)]
 
 
 def revision(tree: Tree, name: str, option: str) -> str:
-    """A commit of a user's git tree."""
     origin = Path(tree.origin)
     found = try_git(origin, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     if found.returncode:
@@ -114,13 +106,14 @@ def revision(tree: Tree, name: str, option: str) -> str:
     return found.stdout.decode().strip()
 
 
-def of_changes(tree: Tree, changes: Collection[str], both: Collection[str]) -> list[KernelSource]:
+def of_changes(tree: Tree, changes: Collection[str], both: Collection[str]) -> list[PackagedKernel]:
     """A tree without and with some changes, applied or, where upstream, reverted. `both`: changes of both kernels."""
     upstream = present_changes(tree) & set(changes)
-    nothing: set[str] = set()
-    sides = {"base": (set(both) - set(changes), upstream), "candidate": ({*both, *changes} - upstream, nothing)}
     sources = []
-    for role, (wanted, without) in sides.items():
+    for role, wanted, without, word in (
+        ("base", set(both) - set(changes), upstream, "without"),
+        ("candidate", {*both, *changes} - upstream, set[str](), "with"),
+    ):
         commit, states = apply_changes(tree, tree.base, wanted, without)
         for state in states:
             if state.state is State.CONFLICT:
@@ -128,47 +121,38 @@ def of_changes(tree: Tree, changes: Collection[str], both: Collection[str]) -> l
                     f"{role}: {state.id} does not apply:{hunks(state.drift)}",
                     "schedline status --apply shows which changes this tree can have",
                 )
-        word = "with" if role == "candidate" else "without"
-        sources.append(KernelSource(role, commit, f"{tree.origin} {word} {', '.join(sorted(changes))}"))
+        sources.append(_source(role, commit, f"{tree.origin} {word} {', '.join(sorted(changes))}"))
     return sources
 
 
 def placebo_of(tree: Tree, change: str) -> Path:
-    """The placebo that is carried for a change."""
     sets = patch_sets(tree)
-    files = [file for patches in sets for file in patches.directory.glob("placebo/*.patch")]
-    found = next((file for file in files if file.stem == change), None)
-    if found is None:
-        raise SchedlineError(
-            f"there is no placebo for {change} in {', '.join(patches.name for patches in sets)}",
-            f"write one and give it: --placebo FILE; there are: "
-            f"{', '.join(sorted({file.stem for file in files})) or 'none'}",
-        )
-    return found
+    files = {file.stem: file for patches in reversed(sets) for file in patches.directory.glob("placebo/*.patch")}
+    if change in files:
+        return files[change]
+    raise SchedlineError(
+        f"there is no placebo for {change} in {', '.join(patches.name for patches in sets)}",
+        f"write one and give it: --placebo FILE; there are: {', '.join(sorted(files)) or 'none'}",
+    )
 
 
-def with_placebo(tree: Tree, sources: Sequence[KernelSource], mail: Path) -> KernelSource:
+def with_placebo(tree: Tree, sources: Sequence[PackagedKernel], mail: Path) -> PackagedKernel:
     """The placebo's commit: on the base, or on the candidate if it only applies there."""
     drift: tuple[str, ...] = ()
     for source in sources:
         commit, drift = apply_mail(tree, source.commit, mail)
         if commit:
-            return KernelSource("placebo", commit, f"{source.role} with {mail.name}")
+            return _source("placebo", commit, f"{source.role} with {mail.name}")
     observed = f"{mail} applies neither to the base nor to the candidate:{hunks(drift)}"
     raise SchedlineError(observed, "rebase it onto one of the two")
 
 
-def differences(tree: Tree, sources: Sequence[KernelSource]) -> list[str]:
-    """For each source except the first, a line that says how it differs from the first."""
-    out = []
-    for source in sources[1:]:
-        stat = git(tree.src, "diff", "--shortstat", sources[0].commit, source.commit)
-        out.append(f"{source.role} against base:{stat or ' nothing'}")
-    return out
+def differences(tree: Tree, sources: Sequence[PackagedKernel]) -> list[str]:
+    stats = {each.role: git(tree.src, "diff", "--shortstat", sources[0].commit, each.commit) for each in sources[1:]}
+    return [f"{role} against base:{stat or ' nothing'}" for role, stat in stats.items()]
 
 
 def build_kernels(options: KernelsOptions) -> Verdict:
-    """Build and package the kernels, and print how to boot them."""
     arch = _native_arch()
     needs = ["build", *options.tree.needs, "layout", "objtool", "kernels"]
     doctor.require([*needs, "kernels-deb"] if options.package == "deb" else needs)
@@ -186,7 +170,16 @@ def build_kernels(options: KernelsOptions) -> Verdict:
     with place_of(cache, tree, text, arch) as place:
         built, said = _kernels(place, tree, sources, text, arch, options.package)
         notes += said
-        delivered = _deliver(built, options.out, tree, str(options.config), notes)
+        delivered = _deliver(built, options.out)
+    found = KernelsDocument(
+        schema="kernels-1",
+        tree=tree.origin,
+        configuration=str(options.config),
+        kernels=tuple(delivered),
+        notes=tuple(notes),
+    )
+    document.write(options.out / "kernels.json", found)
+    say(f"{options.out / 'kernels.json'}")
     for kernel in delivered:
         print(f"{kernel.release}: {kernel.what}")
         for file in kernel.files:
@@ -198,33 +191,31 @@ def build_kernels(options: KernelsOptions) -> Verdict:
 
 
 def _native_arch() -> str:
-    """make's name of this machine's architecture, which needs no cross compiler."""
     archs = [arch for arch in arch_table().values() if arch.make != "um"]
-    native = next((arch.make for arch in archs if not arch.compiler), None)
-    if native is None:
-        known = ", ".join(arch.name for arch in archs)
-        raise SchedlineError(f"kernels cannot be built for {platform.machine()}", f"known are {known}")
-    return native
+    for arch in archs:
+        if not arch.compiler:
+            return arch.make
+    known = ", ".join(arch.name for arch in archs)
+    raise SchedlineError(f"kernels cannot be built for {platform.machine()}", f"known are {known}")
 
 
 def boot_lines(built: Sequence[PackagedKernel], out: Path) -> list[str]:
-    """How to install the kernels, and to have them booted."""
-    lines = ["install:"]
-    for file in (out / name for kernel in built for name in kernel.files):
-        if file.suffix == ".deb":
-            lines.append(f"    apt-get install {file.absolute()}")
-        else:
-            lines.append(f"    tar -C / -xf {file}   # then depmod and an initramfs")
+    files = [out / name for kernel in built for name in kernel.files]
     named = ",".join(f"{kernel.role}={kernel.release}" for kernel in built)
     return [
-        *lines,
+        "install:",
+        *(
+            f"    apt-get install {file.absolute()}"
+            if file.suffix == ".deb"
+            else f"    tar -C / -xf {file}   # then depmod and an initramfs"
+            for file in files
+        ),
         "have all boots made in an order drawn by lot, each kernel once, with the runs of each boot:",
         f"    schedline gate plan --kernels {named} --out campaign",
     ]
 
 
 def size_text(found: KernelSize) -> str:
-    """Size, alignment and slab class in words."""
     aligned = f"aligned to {found.alignment}" if found.alignment else "no alignment asked for"
     return f"{found.size} bytes, {aligned}, {slab_class(found.size)}"
 
@@ -286,7 +277,6 @@ def _sizes(tree: Tree, place: Path, arch: str) -> dict[str, KernelSize]:
 
 
 def refuse_other_sizes(candidate: Mapping[str, KernelSize], placebo: Mapping[str, KernelSize]) -> None:
-    """Reject a placebo whose sizes are not the candidate's."""
     for name in candidate:
         if candidate[name] != placebo.get(name):
             raise SchedlineError(
@@ -296,28 +286,26 @@ def refuse_other_sizes(candidate: Mapping[str, KernelSize], placebo: Mapping[str
             )
 
 
-def _packaged(
-    tree: Tree, source: KernelSource, place: Path, arch: str, kind: str, sizes: dict[str, KernelSize]
-) -> PackagedKernel:
+def _packaged(tree: Tree, kernel: PackagedKernel, place: Path, arch: str, kind: str) -> PackagedKernel:
     """Build and package one kernel, unless that is already done. Its files are paths in the cache."""
     build, record = place / "build", place / "packaged.json"
     config = digest_of((build / ".config").read_text())
-    identity = {"commit": source.commit, "config": config, "kind": kind, "compiler": compiler_version("")}
+    identity = {"commit": kernel.commit, "config": config, "kind": kind, "compiler": compiler_version("")}
     done = read_json(record)
     if not done or not identity.items() <= done.items() or not all(Path(file).is_file() for file in done["files"]):
         record.unlink(missing_ok=True)
         for stale in [*place.glob("*.deb"), *place.glob("*.changes"), *place.glob("*.buildinfo"), *build.glob("*.tar")]:
             stale.unlink()
-        with step(f"building and packaging {source.role}: {source.what}"):
-            make(tree.src, build, arch, [f"LOCALVERSION=-schedline-{source.role}", *PACKAGES[kind]])
+        with step(f"building and packaging {kernel.role}: {kernel.what}"):
+            make(tree.src, build, arch, [f"LOCALVERSION=-schedline-{kernel.role}", *PACKAGES[kind]])
         release = (build / "include/config/kernel.release").read_text().strip()
-        files = sorted(place.glob("linux-image-*.deb") if kind == "deb" else build.glob("*.tar"))
-        files = [file for file in files if "-dbg" not in file.name]
+        made = sorted(place.glob("linux-image-*.deb") if kind == "deb" else build.glob("*.tar"))
+        files = [str(file) for file in made if "-dbg" not in file.name]
         if not files:
             raise SchedlineError(f"make {PACKAGES[kind][0]} made no package", f"see {build / 'build.log'}")
-        done = identity | {"release": release, "files": [str(file) for file in files]}
+        done = identity | {"release": release, "files": files}
         write_json(record, done)
-    return PackagedKernel(source.role, done["release"], source.commit, source.what, tuple(done["files"]), sizes)
+    return replace(kernel, release=done["release"], files=tuple(done["files"]))
 
 
 @contextmanager
@@ -332,19 +320,18 @@ def place_of(cache: Path, tree: Tree, text: str, arch: str) -> Iterator[Path]:
 
 
 def _kernels(
-    top: Path, tree: Tree, sources: Sequence[KernelSource], text: str, arch: str, kind: str
+    top: Path, tree: Tree, sources: Sequence[PackagedKernel], text: str, arch: str, kind: str
 ) -> tuple[list[PackagedKernel], list[str]]:
-    """Build all sources from one configuration in the directory from place_of(). Returns the kernels, and notes."""
     notes: list[str] = []
     values: dict[str, dict[str, str]] = {}
-    sizes: dict[str, dict[str, KernelSize]] = {}
+    sized: dict[str, PackagedKernel] = {}
     for source in sources:
         build = top / source.role / "build"
         with checked_out(tree, source.commit), step(f"configuring {source.role}"):
             if source.role == "base":
                 plain = _configured(tree, build, arch, wanted_text(text, aligned=False))
             values[source.role] = _configured(tree, build, arch, wanted_text(text))
-            sizes[source.role] = _sizes(tree, build, arch)
+            sized[source.role] = replace(source, sizes=_sizes(tree, build, arch))
     for role in values:
         notes += refuse_other_configuration(role, values["base"], values[role])
     if values["base"].get(ALIGNED) != "y":
@@ -354,32 +341,21 @@ def _kernels(
         )
     changed = changed_mitigations(plain, values["base"])
     notes += [f"WARNING: aligning functions changes a mitigation: {each}" for each in changed]
-    if "placebo" in sizes:
-        refuse_other_sizes(sizes["candidate"], sizes["placebo"])
+    if "placebo" in sized:
+        refuse_other_sizes(sized["candidate"].sizes, sized["placebo"].sizes)
     built = []
-    for source in sources:
-        with checked_out(tree, source.commit):
-            built.append(_packaged(tree, source, top / source.role, arch, kind, sizes[source.role]))
+    for kernel in sized.values():
+        with checked_out(tree, kernel.commit):
+            built.append(_packaged(tree, kernel, top / kernel.role, arch, kind))
     return built, notes
 
 
-def _deliver(
-    built: Sequence[PackagedKernel], out: Path, tree: Tree, config: str, notes: Collection[str]
-) -> list[PackagedKernel]:
-    """Copy the packages to `out`, and write kernels.json last. Returns the kernels with the names of their files."""
+def _deliver(built: Sequence[PackagedKernel], out: Path) -> list[PackagedKernel]:
+    """Copy the packages to `out`. Returns the kernels with the names of their files."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "kernels.json").unlink(missing_ok=True)
-    delivered = []
-    for kernel in built:
-        names = []
-        for file in map(Path, kernel.files):
-            half = out / f".{file.name}.half"
-            shutil.copyfile(file, half)
-            names.append(half.replace(out / file.name).name)
-        delivered.append(replace(kernel, files=tuple(names)))
-    found = KernelsDocument(
-        schema="kernels-1", tree=tree.origin, configuration=config, kernels=tuple(delivered), notes=tuple(notes)
-    )
-    document.write(out / "kernels.json", found)
-    say(f"{out / 'kernels.json'}")
-    return delivered
+    for file in (Path(name) for kernel in built for name in kernel.files):
+        half = out / f".{file.name}.half"
+        shutil.copyfile(file, half)
+        half.replace(out / file.name)
+    return [replace(kernel, files=tuple(Path(name).name for name in kernel.files)) for kernel in built]

@@ -48,7 +48,6 @@ def frames(output: Path) -> int:
 
 
 def main() -> int:
-    """Start them all, end them all, and count."""
     seconds, argv = float(sys.argv[3]), [sys.argv[1], *sys.argv[4:]]
     if THROTTLING.exists() and THROTTLING.read_text().strip() == "-1":
         # The threads never sleep: without throttling, nothing else would run on their CPUs.

@@ -39,7 +39,6 @@ class PlannedRun(Strict, frozen=True, array_like=True):
 
     @property
     def name(self) -> str:
-        """Its name, as that of its files."""
         return f"{self.row}-{self.number}"
 
     @property
@@ -68,11 +67,9 @@ class RunPlan(Document, frozen=True, kw_only=True):
     order: tuple[PlannedRun, ...]
 
     def part(self, run: PlannedRun) -> PlanPart:
-        """The part of the plan that a run's file records."""
         return PlanPart(self.suite, self.digest, run.row, run.number, self.seed)
 
     def keep(self, out: Path, planned: PlannedRun, run: Run, log: str) -> None:
-        """Write a run and its log."""
         write_atomic(out / f"{planned.name}.log", log)
         document.write(out / planned.file, replace(run, plan=self.part(planned)))
 
@@ -89,7 +86,6 @@ def shuffled(rows: Sequence[str], runs: int, seed: int) -> tuple[PlannedRun, ...
 
 
 def new_plan(suite: Suite, runs: int, seed: int, fingerprint: Mapping[str, str]) -> RunPlan:
-    """A plan for this machine and kernel."""
     rows = tuple(row.name for row in suite.rows)
     same = {name: fingerprint[name] for name in SAME}
     order, digest = shuffled(rows, runs, seed), suite.digest()
@@ -98,25 +94,19 @@ def new_plan(suite: Suite, runs: int, seed: int, fingerprint: Mapping[str, str])
     )
 
 
-def saved_plan(out: Path) -> RunPlan | None:
-    """The plan of a directory, or None."""
-    return document.read(out / PLAN, RunPlan, _OTHER) if (out / PLAN).exists() else None
+def read_plan(path: Path) -> RunPlan:
+    return document.read(path, RunPlan, _OTHER)
 
 
 def boots_in(out: Path) -> list[tuple[Path, RunPlan]]:
-    """The boots that have runs in a directory, each with its plan, oldest first.
-
-    Raises:
-        Refused: a plan is not valid.
-        SchedlineError: the directory itself has a plan, as it was written before each boot got its own directory.
-    """
+    """The boots that have runs in a directory, each with its plan, oldest first."""
     if (out / PLAN).exists():
         raise SchedlineError(
             f"{out} has a plan beside its runs, and each boot now has a directory of its own",
             f"mkdir {out}/first && mv {out}/plan {out}/*.json {out}/*.log {out}/first/, or {_OTHER}",
         )
     found = sorted(out.glob(f"*/{PLAN}"), key=lambda path: (path.stat().st_mtime, path))
-    return [(path.parent, document.read(path, RunPlan, _OTHER)) for path in found]
+    return [(path.parent, read_plan(path)) for path in found]
 
 
 def runs_wanted(said: int | None, boots: Sequence[tuple[Path, RunPlan]]) -> int:

@@ -20,7 +20,7 @@ from schedlib.paths import PLAN
 from schedlib.progress import say, step
 from schedlib.runs.measure import KEPT, Means, measure
 from schedlib.runs.plan import PlannedRun, RunPlan, boots_in, new_plan, refuse_another, runs_wanted, why_not_kept
-from schedlib.runs.programs import compiled
+from schedlib.runs.programs import compiled, pack
 from schedlib.runs.run_verb import PackOptions, RunOptions
 from schedlib.runs.runs_report import clock, conclude, report
 from schedlib.runs.tool_process import kept_settings, replay, why_no_fifo
@@ -29,9 +29,34 @@ from schedlib.runs.workload_suites import Suite, chosen, load_suite
 from schedlib.verdict import Verdict
 
 
-def list_rows(options: RunOptions) -> Verdict:
-    """Print the rows of a suite, their commands and durations."""
-    suite = _suite(options)
+def run(wanted: RunOptions | PackOptions) -> Verdict:
+    """Make the runs of a suite, sum up what was measured, list the rows of a suite, or pack a bundle."""
+    if isinstance(wanted, PackOptions):
+        return pack(wanted)
+    if wanted.report:
+        return report(wanted.report)
+    boots = boots_in(wanted.out) if wanted.out else []
+    saved = boots[-1][1] if boots and not wanted.suite else None
+    suite = load_suite(wanted.suite or (saved.suite if saved else ""))
+    suite = chosen(suite, wanted.only or (saved.rows if saved else ()))
+    if wanted.listing:
+        return _list(suite)
+    cache = cache_dir()
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    out = (wanted.out or cache / "runs" / f"{suite.name}-{stamp}-{os.getpid()}").absolute()
+    # One journal for all directories: after a crash, the next command may use another directory.
+    journal = cache / "workloads" / "settings.json"
+    # Two measurements at a time would disturb each other.
+    with lock(out / ".lock"), lock(cache / "workloads" / "lock"):
+        _clean_up(out, journal)
+        if wanted.guest:
+            from schedlib.runs.guest_runs import run_in_guest
+
+            return run_in_guest(wanted, wanted.guest, suite, out)
+        return _run_here(wanted, suite, out, cache, journal)
+
+
+def _list(suite: Suite) -> Verdict:
     print(f"{suite.name}: {suite.about}")
     for row in suite.rows:
         words = " ".join([TOOLS[row.tool].program or row.tool if row.tool else row.program, *row.to_argv()])
@@ -43,45 +68,8 @@ def list_rows(options: RunOptions) -> Verdict:
     return Verdict.PASS
 
 
-def run(wanted: RunOptions | PackOptions) -> Verdict:
-    """Make the runs of a suite, sum up what was measured, list the rows of a suite, or pack a bundle."""
-    if isinstance(wanted, PackOptions):
-        from schedlib.runs.bundle import pack
-
-        return pack(wanted)
-    if wanted.report:
-        return report(wanted.report)
-    return list_rows(wanted) if wanted.listing else _run(wanted)
-
-
-def _run(options: RunOptions) -> Verdict:
-    """Make the runs of a suite that this boot does not have yet, and judge all runs of this boot."""
-    suite = _suite(options)
-    cache = cache_dir()
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-    out = (options.out or cache / "runs" / f"{suite.name}-{stamp}-{os.getpid()}").absolute()
-    # One journal for all directories: after a crash, the next command may use another directory.
-    journal = cache / "workloads" / "settings.json"
-    # Two measurements at a time would disturb each other.
-    with lock(out / ".lock"), lock(cache / "workloads" / "lock"):
-        _remains(out, journal)
-        if options.guest:
-            from schedlib.runs.guest_runs import run_in_guest
-
-            return run_in_guest(options, options.guest, suite, out)
-        return _run_here(options, suite, out, cache, journal)
-
-
-def _suite(options: RunOptions) -> Suite:
-    """The rows that the options name, or those of the boots in the directory."""
-    boots = boots_in(options.out) if options.out else []
-    saved = boots[-1][1] if boots and not options.suite else None
-    suite = load_suite(options.suite or (saved.suite if saved else ""))
-    return chosen(suite, options.only or (saved.rows if saved else ()))
-
-
-def _remains(out: Path, journal: Path) -> None:
-    """Clean up after a runner that was killed."""
+def _clean_up(out: Path, journal: Path) -> None:
+    """Remove what a runner left that was killed, and restore the settings."""
     for line in replay(journal):
         say(f"after a crash: {line}")
     for boot in (out, *(plan.parent for plan in out.glob(f"*/{PLAN}"))):
@@ -127,7 +115,6 @@ def _run_here(options: RunOptions, suite: Suite, out: Path, cache: Path, journal
 def _plan(
     options: RunOptions, suite: Suite, boots: Sequence[tuple[Path, RunPlan]], out: Path, machine: dict[str, str]
 ) -> RunPlan:
-    """The plan of this boot: the one that it has, or a new one like those of the earlier boots."""
     place = out / machine["boot_id"]
     saved = dict(boots).get(place)
     seed = options.seed if options.seed is not None else saved.seed if saved else secrets.randbelow(1 << 32)
@@ -142,7 +129,6 @@ def _plan(
 def _measure_all(
     suite: Suite, plan: RunPlan, todo: Sequence[PlannedRun], out: Path, means: Means, journal: Path
 ) -> None:
-    """Make the runs that are left, in the order of the plan."""
     rows = {row.name: row for row in suite.rows}
     expected = {row.name: row.seconds for row in suite.rows}
     for done, run in enumerate(todo):

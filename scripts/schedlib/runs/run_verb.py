@@ -46,8 +46,6 @@ def _pythons(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class GuestOptions:
-    """The guest of --in-guest."""
-
     on: str | None = option(
         "--on TARGET", f"{' or '.join(GUESTS)} (default: {GUESTS[0]})", one_of("guest", lambda: GUESTS)
     )
@@ -111,7 +109,6 @@ _OF_A_GUEST = ("kdir", "series", "with_", "without", "on", "cpus", "topology", "
 
 
 def add_parser(verbs: Verbs) -> None:
-    """Add `schedline run`."""
     parser = add_verb(
         verbs,
         "run",

@@ -16,7 +16,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.run_file import Run, read_run, runs_below
 from schedlib.paths import PLAN
 from schedlib.progress import printable, tell
-from schedlib.runs.plan import SAME, RunPlan, saved_plan
+from schedlib.runs.plan import SAME, RunPlan, read_plan
 from schedlib.runs.run_verb import RunOptions
 from schedlib.runs.workload_suites import Suite, WorkloadRow, load_suite, suite_names
 from schedlib.verdict import Verdict, worst
@@ -55,7 +55,6 @@ def _lacking(row: WorkloadRow, found: Run) -> str:
 
 
 def lacks_program(row: WorkloadRow, found: Run) -> bool:
-    """Whether a program is not installed that the row requires."""
     return found.status == "SKIP" and bool(row.required and found.process and found.process.missing)
 
 
@@ -75,12 +74,10 @@ def judge_run(row: WorkloadRow, number: int, found: Run) -> RunsRow:
 
 def judge_all(judged: Sequence[RunsRow]) -> Verdict:
     """The verdict of all runs. Skips count only if there is nothing else."""
-    found = [each.verdict for each in judged if each.verdict is not Verdict.INCONCLUSIVE]
-    return worst(found)
+    return worst(each.verdict for each in judged if each.verdict is not Verdict.INCONCLUSIVE)
 
 
 def clock(seconds: float) -> str:
-    """A duration as text."""
     whole = round(seconds)
     return f"{whole} s" if whole < 120 else f"{whole // 60} min" if whole < 7200 else f"{whole / 3600:.1f} h"
 
@@ -94,20 +91,23 @@ def _noise(runs: Sequence[Run]) -> str:
     found = [run.noise for run in runs if run.noise]
     if not found:
         return ""
-    seconds = sum(each.seconds for each in found) or 1
+
+    def total(name: str) -> float:
+        return sum(getattr(each, name) or 0 for each in found)
+
+    seconds = total("seconds") or 1
     parts = [
-        f"steal {100 * sum(each.steal_s for each in found) / seconds:.1f} %",
-        f"other work {sum(each.foreign_cpu_s for each in found) / seconds:.2f} CPUs",
-        f"{sum(each.foreign_switches for each in found) / seconds:.0f} switches/s",
+        f"steal {100 * total('steal_s') / seconds:.1f} %",
+        f"other work {total('foreign_cpu_s') / seconds:.2f} CPUs",
+        f"{total('foreign_switches') / seconds:.0f} switches/s",
     ]
-    if thermal := sum(each.thermal_throttles or 0 for each in found):
-        parts.append(f"{thermal} thermal throttles")
-    if quota := sum(each.cgroup_throttles or 0 for each in found):
-        parts.append(f"{quota} CPU quota throttles")
+    for name, what in (("thermal_throttles", "thermal throttles"), ("cgroup_throttles", "CPU quota throttles")):
+        if times := total(name):
+            parts.append(f"{times} {what}")
     return ", ".join(parts)
 
 
-def tell_table(suite: Suite, judged: Sequence[RunsRow], runs: Runs) -> None:
+def _tell_table(suite: Suite, judged: Sequence[RunsRow], runs: Runs) -> None:
     """Print each row, its figures as median (minimum to maximum) over the runs, and its noise."""
     for row in suite.rows:
         mine = [each for each in judged if each.row == row.name]
@@ -129,7 +129,7 @@ def tell_table(suite: Suite, judged: Sequence[RunsRow], runs: Runs) -> None:
             tell(f"    {reason}")
 
 
-def histogram_lines(runs: Sequence[Run]) -> list[str]:
+def _histogram_lines(runs: Sequence[Run]) -> list[str]:
     """The histograms of all runs together, a line for each eighth of a power of two."""
     sums: dict[str, Counter[int]] = {}
     for run in runs:
@@ -160,12 +160,11 @@ def _lava(suite: Suite, judged: Sequence[RunsRow], runs: Runs) -> str:
 
 
 def conclude(options: RunOptions, suite: Suite, plan: RunPlan, out: Path) -> tuple[Verdict, bool]:
-    """Judge and print the runs in the directory of a boot. Returns also whether programs lack."""
     rows = {row.name: row for row in suite.rows}
     runs = {(run.row, run.number): read_run(out / run.file) for run in plan.order}
     ordered = sorted(plan.order, key=lambda run: (plan.rows.index(run.row), run.number))
     judged = [judge_run(rows[run.row], run.number, runs[run.row, run.number]) for run in ordered]
-    tell_table(suite, judged, runs)
+    _tell_table(suite, judged, runs)
     if options.lava:
         write_atomic(options.lava, _lava(suite, judged, runs))
     return judge_all(judged), any(lacks_program(rows[name], run) for (name, _), run in runs.items())
@@ -181,7 +180,6 @@ def _row(run: Run) -> WorkloadRow | None:
 
 
 def report(directory: Path) -> Verdict:
-    """Print the result of every run below a directory, also of runs that were made elsewhere."""
     rows: dict[str, WorkloadRow] = {}
     runs: dict[tuple[str, int], Run] = {}
     found = sorted(runs_below(directory), key=lambda each: (each[1].started, each[1].uptime_s, each[0]))
@@ -199,16 +197,15 @@ def report(directory: Path) -> Verdict:
         rows[row.name] = row
         runs[row.name, 1 + sum(each == row.name for each, _ in runs)] = run
     judged = [judge_run(rows[name], number, run) for (name, number), run in runs.items()]
-    for place in (directory, *sorted(path.parent for path in directory.glob(f"*/{PLAN}"))):
-        plan = saved_plan(place)
-        for planned in plan.order if plan else ():
-            if not (place / planned.file).exists():
-                print(f"{planned.row}, run {planned.number}: {place / planned.file} is missing")
+    for plan in (*directory.glob(PLAN), *sorted(directory.glob(f"*/{PLAN}"))):
+        for planned in read_plan(plan).order:
+            if not plan.with_name(planned.file).exists():
+                print(f"{planned.row}, run {planned.number}: {plan.with_name(planned.file)} is missing")
                 judged.append(RunsRow(planned.row, planned.number, Verdict.ERROR, "its file is missing"))
     suite = Suite(directory.name, "brought home", tuple(rows[name] for name in sorted(rows)))
-    tell_table(suite, judged, runs)
+    _tell_table(suite, judged, runs)
     for row in suite.rows:
-        for line in histogram_lines([run for (name, _), run in runs.items() if name == row.name]):
+        for line in _histogram_lines([run for (name, _), run in runs.items() if name == row.name]):
             tell(f"{row.name}: {line}" if line.startswith("h") else line)
     machine = next(iter(runs.values())).fingerprint
     boots = {run.fingerprint["boot_id"] for run in runs.values()}

@@ -56,7 +56,6 @@ class Finished:
 
 
 def said_in(file: Path) -> str:
-    """What a process wrote to a file; empty if it does not exist."""
     return file.read_bytes().decode(errors="replace") if file.exists() else ""
 
 
@@ -135,20 +134,16 @@ _WATCHED = (
 
 
 def settings(root: Path = Path("/")) -> dict[str, str]:
-    """The settings that can be read now."""
     found = {}
-    for pattern in _WATCHED:
-        for path in sorted(root.glob(pattern)):
-            with suppress(OSError):
-                found[str(path)] = path.read_text().strip()
+    for path in (path for pattern in _WATCHED for path in sorted(root.glob(pattern))):
+        with suppress(OSError):
+            found[str(path)] = path.read_text().strip()
     return found
 
 
 def _put_back(path: str, value: str, now: str) -> None:
-    """Write the old value; the scheduler's features are written one at a time."""
-    words = [value]
-    if path.endswith("/features"):
-        words = [word for word in value.split() if word not in now.split()]
+    # The scheduler's features are written one at a time.
+    words = [word for word in value.split() if word not in now.split()] if path.endswith("/features") else [value]
     for word in words:
         Path(path).write_text(word)
 
@@ -162,14 +157,13 @@ def put_back(before: Mapping[str, str]) -> list[str]:
         except OSError:
             # It disappeared with its CPU.
             continue
-        if now == value:
-            continue
-        changed = f"{path} was changed from {value} to {now}"
-        try:
-            _put_back(path, value, now)
-            lines.append(f"{changed}: it is {value} again")
-        except OSError as error:
-            lines.append(f"{changed}, and cannot be put back: {error.strerror}; as root: echo {value} > {path}")
+        if now != value:
+            changed = f"{path} was changed from {value} to {now}"
+            try:
+                _put_back(path, value, now)
+                lines.append(f"{changed}: it is {value} again")
+            except OSError as error:
+                lines.append(f"{changed}, and cannot be put back: {error.strerror}; as root: echo {value} > {path}")
     return lines
 
 

@@ -30,8 +30,6 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Output:
-    """Everything that a run of a tool left behind."""
-
     argv: Sequence[str]
     exit_status: int | None
     stdout: str
@@ -39,13 +37,11 @@ class Output:
     files: Mapping[str, str] = field(default_factory=dict)
 
     def option(self, name: str) -> str:
-        """The value of an option on the command line."""
         if name not in self.argv[:-1]:
             raise Unreadable(f"{name} was not given")
         return self.argv[list(self.argv).index(name) + 1]
 
     def json_file(self) -> dict[str, Any]:
-        """The JSON object that the tool wrote."""
         try:
             found = json.loads(self.files[JSON_FILE])
         except KeyError as error:
@@ -86,29 +82,24 @@ class Tool:
     data: tuple[str, ...] = ()
 
     def path(self) -> str | None:
-        """The path of the program, or None."""
         named = os.environ.get(self.variable) if self.variable else None
         return shutil.which(named or self.program or self.name)
 
     def command(self) -> list[str]:
-        """The command that starts it, without the arguments of a row."""
         return [*self.driver, self.path() or self.program or self.name]
 
     def missing(self) -> str:
-        """The message for when it is not installed."""
         if self.package:
             return f"{self.program or self.name} is not installed: package {self.package}"
         return f"{self.name} is in no package: {self.build}, then {self.variable}=/path/to/{self.name}"
 
 
 def last_line(output: Output) -> str:
-    """The last line of the output, for messages."""
     lines = [line.strip() for line in (output.stdout + "\n" + output.stderr).splitlines() if line.strip()]
     return lines[-1][:200] if lines else "it printed nothing"
 
 
 def number(pattern: str, text: str, what: str) -> float:
-    """The first group of a pattern as a number."""
     if not (found := re.search(pattern, text, re.M)):
         raise Unreadable(f"no {what} in its output")
     return float(found.group(1))
@@ -120,7 +111,6 @@ def metric(name: str, unit: str, direction: Direction, kind: Kind, value: float,
 
 
 def quantiles(name: str, unit: str, values: Mapping[str, float], n: float) -> list[Metric]:
-    """Latencies by the name of their quantile."""
     return [metric(f"{name}.{quantile}", unit, "lower", "quantile", value, n) for quantile, value in values.items()]
 
 
@@ -130,7 +120,6 @@ def work(name: str, unit: str, n: float) -> Metric:
 
 
 def slug(text: str) -> str:
-    """A text as a part of a metric's name: small letters, digits and underscores."""
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
 
 

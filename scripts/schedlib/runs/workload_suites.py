@@ -80,7 +80,6 @@ class Suite:
     gates: tuple[str, ...] = ()
 
     def digest(self) -> str:
-        """A digest of these rows and their arguments on this machine."""
         text = json.dumps([[msgspec.structs.asdict(row), row.to_argv()] for row in self.rows], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -95,7 +94,6 @@ class SuiteFile(Strict, frozen=True):
 
 
 def suite_names() -> list[str]:
-    """The names of all suites."""
     return sorted(path.stem for path in SUITES.glob("*.toml"))
 
 
@@ -112,17 +110,15 @@ def load_suite(name: str) -> Suite:
         for row in load_suite(other).rows:
             if rows.setdefault(row.name, row) != row:
                 refuse(path, ("include", number), f"has a second row {row.name}", "rename one of them")
-    for key, row in found.rows.items():
-        if key in rows:
-            refuse(path, ("rows", key), "is a row of a suite that it includes", "rename one of them")
-        rows[key] = row
+    if twice := sorted(rows.keys() & found.rows.keys()):
+        refuse(path, ("rows", twice[0]), "is a row of a suite that it includes", "rename one of them")
+    rows |= found.rows
     if not rows:
         refuse(path, (), "has no rows", "CONTRIBUTING.md says what a row needs")
     return Suite(name, found.about, tuple(rows.values()), found.gates)
 
 
 def chosen(suite: Suite, only: Sequence[str]) -> Suite:
-    """Select rows of a suite; all of them if none is named."""
     names = [row.name for row in suite.rows]
     if unknown := [name for name in only if name not in names]:
         raise SchedlineError(f"{suite.name} has no row {unknown[0]!r}", f"choose among {', '.join(names)}")

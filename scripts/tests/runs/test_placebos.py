@@ -14,7 +14,7 @@ from schedlib.layout.compile import Column, chosen_archs
 from schedlib.layout.members import Structure
 from schedlib.layout.pack_units import pack_layout
 from schedlib.paths import PATCHES
-from schedlib.runs.packages import KernelSource, of_changes, placebo_of, with_placebo
+from schedlib.runs.packages import PackagedKernel, of_changes, placebo_of, with_placebo
 from schedlib.tree.compose import with_tests
 from schedlib.tree.kernel_tree import Tree
 
@@ -28,7 +28,7 @@ def test_every_change_has_one() -> None:
     assert ids == {*PADDED, "cpupri-split", "cluster-scan"}
 
 
-def structures(tree: Tree, source: KernelSource) -> Mapping[str, Structure]:
+def structures(tree: Tree, source: PackagedKernel) -> Mapping[str, Structure]:
     (arch,) = chosen_archs(["x86_64"])
     ensure_tools([Column(arch)])
     return pack_layout(cache_dir(), tree, with_tests(tree, source.commit), Column(arch), our_rules()).structures

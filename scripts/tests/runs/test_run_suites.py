@@ -18,7 +18,7 @@ from schedlib.formats.run_file import Head, Metric, Reading, run_of
 from schedlib.names import workload_rows
 from schedlib.paths import PLAN, PROJECT
 from schedlib.runs import workload_suites
-from schedlib.runs.plan import PlannedRun, new_plan, refuse_another, saved_plan, shuffled, why_not_kept
+from schedlib.runs.plan import PlannedRun, new_plan, read_plan, refuse_another, shuffled, why_not_kept
 from schedlib.runs.workload_suites import load_suite, suite_names
 
 MACHINE = {"machine_name": "m", "kernel": "7.3", "build_id": "b", "boot_id": "1"}
@@ -93,11 +93,11 @@ def test_the_order_is_random_seeded_and_interleaved() -> None:
 def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
     plan = new_plan(load_suite("quick"), 3, 42, MACHINE)
     document.write(tmp_path / PLAN, plan)
-    assert saved_plan(tmp_path) == plan
+    assert read_plan(tmp_path / PLAN) == plan
     assert "boot_id" not in plan.machine
     (tmp_path / "plan").write_text('{"schema": "plan-1"')
     with pytest.raises(SchedlineError, match="is no plan-1"):
-        saved_plan(tmp_path)
+        read_plan(tmp_path / PLAN)
 
 
 def test_a_directory_belongs_to_one_plan(tmp_path: Path) -> None:
