@@ -7,6 +7,7 @@ docs/contracts.md explains the format to its users.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from enum import Enum
 from itertools import combinations
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from schedlib.formats.data_file import nearest, read_toml, refuse
+from schedlib.formats.data_file import Place, nearest, read_toml, refuse
 from schedlib.formats.strict import Strict, Word
 
 _CONDITIONS = (
@@ -236,83 +237,91 @@ def read_contract(path: Path) -> Contract:
         SchedlineError: something in it is unknown, missing or contradicts itself. The text names file, line and key.
     """
     contract = read_toml(path, Contract)
-    if contract.file:
-        _check_pack(path, contract)
-    _check_groups(path, contract)
-    _check_exceptions(path, contract)
-    for at, group in enumerate(contract.group):
-        for number, promise in enumerate(group.promise):
-            place = ("group", at, "promise", number)
-            _check_promise(path, place, promise, group.members)
-    for number, promise in enumerate(contract.promise):
-        _check_promise(path, ("promise", number), promise, ())
-    for number, row in enumerate(contract.type):
-        _check_conditions(path, ("type", number, "when"), row.when)
-        _check_elements(path, ("type", number), row.keep, row.without)
-        if (row.bytes is None) is (row.keep in ("at most", "gaps")):
-            hint = "`at most` and `gaps` need bytes = ..., the others have none"
-            refuse(path, ("type", number), f"keeps {row.keep!r}", hint)
-    for number, sign in enumerate(contract.sign):
-        _check_elements(path, ("sign", number), sign.keep, (*sign.of, *sign.others))
-        if (sign.keep == "aligned") is bool(sign.of) or bool(sign.of) is not bool(sign.others):
-            refuse(
-                path, ("sign", number), f"keeps {sign.keep!r}", "`aligned` has no members, the rest needs of and others"
-            )
+    for place, observed, next_step in _problems(contract):
+        refuse(path, place, observed, next_step)
     return contract
 
 
-def _check_pack(path: Path, contract: Contract) -> None:
+_Problems = Iterator[tuple[Place, str, str]]
+"""Each with its place, what was observed, and the next step. The first one is told."""
+
+
+def _problems(contract: Contract) -> _Problems:
+    if contract.file:
+        yield from _of_a_pack(contract)
+    yield from _of_groups(contract)
+    yield from _of_exceptions(contract)
+    for at, group in enumerate(contract.group):
+        for number, promise in enumerate(group.promise):
+            yield from _of_promise(("group", at, "promise", number), promise, group.members)
+    for number, promise in enumerate(contract.promise):
+        yield from _of_promise(("promise", number), promise, ())
+    for number, row in enumerate(contract.type):
+        yield from _of_conditions(("type", number, "when"), row.when)
+        yield from _of_elements(("type", number), row.keep, row.without)
+        if (row.bytes is None) is (row.keep in ("at most", "gaps")):
+            hint = "`at most` and `gaps` need bytes = ..., the others have none"
+            yield ("type", number), f"keeps {row.keep!r}", hint
+    for number, sign in enumerate(contract.sign):
+        yield from _of_elements(("sign", number), sign.keep, (*sign.of, *sign.others))
+        if (sign.keep == "aligned") is bool(sign.of) or bool(sign.of) is not bool(sign.others):
+            hint = "`aligned` has no members, the rest needs of and others"
+            yield ("sign", number), f"keeps {sign.keep!r}", hint
+
+
+def _of_a_pack(contract: Contract) -> _Problems:
     if contract.sign:
-        refuse(path, ("sign", 0), "is in a contract with `file`, and tells of a change", "leave it out")
+        yield ("sign", 0), "is in a contract with `file`, and tells of a change", "leave it out"
     for at, row in enumerate(contract.rule):
         if row.change:
-            refuse(path, ("rule", at, "change"), "is in a contract with `file`", "leave it out")
+            yield ("rule", at, "change"), "is in a contract with `file`", "leave it out"
         if not row.source:
-            refuse(path, ("rule", at), f"{row.id!r} names no source", 'add source = "...": a commit, or a file')
+            yield ("rule", at), f"{row.id!r} names no source", 'add source = "...": a commit, or a file'
 
 
-def _check_groups(path: Path, contract: Contract) -> None:
+def _of_groups(contract: Contract) -> _Problems:
     owner: dict[str, str] = {}
     for at, group in enumerate(contract.group):
         if group.name in [each.name for each in contract.group[:at]]:
-            refuse(path, ("group", at, "name"), f"{group.name!r} is there twice", "give each group a name of its own")
+            yield ("group", at, "name"), f"{group.name!r} is there twice", "give each group a name of its own"
         for member in group.names:
             if member in owner:
                 both = f"{member!r} is in the groups {owner[member]} and {group.name}"
-                refuse(path, ("group", at, "members"), both, "a member has one owner: leave it in one group")
+                yield ("group", at, "members"), both, "a member has one owner: leave it in one group"
             owner[member] = group.name
 
 
-def _check_exceptions(path: Path, contract: Contract) -> None:
+def _of_exceptions(contract: Contract) -> _Problems:
     groups = contract.groups()
     seen: set[frozenset[str]] = set()
     for at, row in enumerate(contract.exception):
+        place = ("exception", at, "with")
         for key, name in (("group", row.group), *(("with", name) for name in row.with_)):
             if name not in groups:
-                refuse(path, ("exception", at, key), f"names the group {name!r}", nearest(name, groups))
+                yield ("exception", at, key), f"names the group {name!r}", nearest(name, groups)
         if row.group in row.with_ or len(set(row.with_)) < len(row.with_):
-            refuse(path, ("exception", at, "with"), "names a group twice", "leave one out")
+            yield place, "names a group twice", "leave one out"
         for name in row.with_:
             if (pair := frozenset({row.group, name})) in seen:
-                refuse(path, ("exception", at, "with"), f"has {name!r} with {row.group!r} again", "keep one of them")
+                yield place, f"has {name!r} with {row.group!r} again", "keep one of them"
             seen.add(pair)
-            one, other = groups[row.group], groups[name]
-            if may_share(one.class_, other.class_):
-                both = f"names {name!r}: {one.class_.value} and {other.class_.value} may share a line anyway"
-                refuse(path, ("exception", at, "with"), both, "leave it out")
+            one, other = groups[row.group].class_, groups[name].class_
+            if may_share(one, other):
+                both = f"names {name!r}: {one.value} and {other.value} may share a line anyway"
+                yield place, both, "leave it out"
 
 
-def _check_conditions(path: Path, place: tuple[str | int, ...], when: Conditions) -> None:
-    """Refuse conditions of which no kernel meets all."""
+def _of_conditions(place: Place, when: Conditions) -> _Problems:
+    """Conditions of which no kernel meets all."""
     for one, other in combinations(when, 2):
         is_one_kind = one.split()[0] == other.split()[0]
         if f"!{one}" == other or f"!{other}" == one or ("==" in one and "==" in other and is_one_kind):
-            refuse(path, place, f"wants {one!r} and {other!r}, which no kernel meets", "leave one out")
+            yield place, f"wants {one!r} and {other!r}, which no kernel meets", "leave one out"
     least, most = _lines(when)
     if least > most:
-        refuse(path, place, f"wants lines of at least {least} and at most {most} bytes", "leave one out")
+        yield place, f"wants lines of at least {least} and at most {most} bytes", "leave one out"
     if {"locks plain", "locks debugged"} <= set(when):
-        refuse(path, place, "wants locks that are plain and debugged", "leave one out")
+        yield place, "wants locks that are plain and debugged", "leave one out"
 
 
 def _lines(when: Conditions) -> tuple[int, int]:
@@ -330,51 +339,43 @@ _OF_ELEMENTS = frozenset({"starts a line", "apart"})
 _TAKES_LINE = frozenset({"on one line", "starts on line"})
 
 
-def _check_promise(path: Path, place: tuple[str | int, ...], promise: Promise, members: tuple[str, ...]) -> None:
+def _of_promise(place: Place, promise: Promise, members: tuple[str, ...]) -> _Problems:
     for name in promise.of:
         if members and name not in members:
-            refuse(path, (*place, "of"), f"names {name!r}, which is not in its group", nearest(name, members))
+            yield (*place, "of"), f"names {name!r}, which is not in its group", nearest(name, members)
     if not (promise.of or members):
-        refuse(path, place, "names no members", 'add of = ["..."]')
-    _check_conditions(path, (*place, "when"), promise.when)
+        yield place, "names no members", 'add of = ["..."]'
+    yield from _of_conditions((*place, "when"), promise.when)
     keep = promise.keep
     its = promise.of or members
     if ClauseKind(keep) in NEEDS_SEVERAL and len(its) < 2:
-        refuse(path, place, f"keeps {keep!r} of one member", "name two members or more")
-    _check_elements(path, place, keep, (*its, *promise.others))
+        yield place, f"keeps {keep!r} of one member", "name two members or more"
+    yield from _of_elements(place, keep, (*its, *promise.others))
     if keep in _NEEDS_OTHERS and not promise.others:
-        refuse(path, place, f"keeps {keep!r} and names no others", 'add others = ["..."]')
+        yield place, f"keeps {keep!r} and names no others", 'add others = ["..."]'
     if promise.others and keep not in _NEEDS_OTHERS | {"closed"}:
-        refuse(path, (*place, "others"), f"means nothing for {keep!r}", "leave it out")
+        yield (*place, "others"), f"means nothing for {keep!r}", "leave it out"
     if promise.line is not None and keep not in _TAKES_LINE:
-        refuse(path, (*place, "line"), f"means nothing for {keep!r}", "leave it out")
+        yield (*place, "line"), f"means nothing for {keep!r}", "leave it out"
     if (promise.bytes is None) is (keep == "headroom"):
-        refuse(path, place, f"keeps {keep!r}", "`headroom` needs bytes = ..., the others have none")
+        yield place, f"keeps {keep!r}", "`headroom` needs bytes = ..., the others have none"
     _, most = _lines(promise.when)
     if promise.bytes is not None and promise.bytes >= most:
-        refuse(path, (*place, "bytes"), f"is {promise.bytes}", f"no line there has more than {most} bytes")
+        yield (*place, "bytes"), f"is {promise.bytes}", f"no line there has more than {most} bytes"
     named = Counter(each_name((*its, *promise.others)))
     if twice := sorted(name for name, times in named.items() if times > 1):
         key = "others" if twice[0] in each_name(promise.others) else "of"
-        refuse(path, (*place, key), f"has {twice[0]!r}, which is named already", "name it once")
+        yield (*place, key), f"has {twice[0]!r}, which is named already", "name it once"
 
 
-def _check_elements(path: Path, place: tuple[str | int, ...], keep: str, names: tuple[str, ...]) -> None:
-    """Refuse members inside of others where they are not judged: all elements are, or all members, for some kinds."""
+def _of_elements(place: Place, keep: str, names: tuple[str, ...]) -> _Problems:
+    """Members inside of others where they are not judged: all elements are, or all members, for some kinds."""
     if inner := [name for name in names if "[0]" in name and keep not in _OF_ELEMENTS]:
-        refuse(
-            path,
-            place,
-            f"keeps {keep!r} of {inner[0]!r}, and only the first element would be judged",
-            "keep 'starts a line' or 'apart', or write it into the contract of the element",
-        )
+        first = f"keeps {keep!r} of {inner[0]!r}, and only the first element would be judged"
+        yield place, first, "keep 'starts a line' or 'apart', or write it into the contract of the element"
     if inner := [name for name in names if "." in name and keep in ("closed", "unbroken")]:
-        refuse(
-            path,
-            place,
-            f"keeps {keep!r} of {inner[0]!r}, which lies inside of another member",
-            "write it into the contract of that member's structure",
-        )
+        within = f"keeps {keep!r} of {inner[0]!r}, which lies inside of another member"
+        yield place, within, "write it into the contract of that member's structure"
 
 
 def each_name(members: tuple[str, ...]) -> tuple[str, ...]:

@@ -66,14 +66,17 @@ def read_toml(path: Path, kind: type[T], *, stem: str = "", keys: str = "", belo
         raise SchedlineError(f"{path} is no TOML: {in_words(error)}", f"correct {path}") from error
     tables: list[Place] = [(name,) for name in below if name in content] or [()]
     for place in tables if keys else []:
-        for key, row in _tables(_at(content, place)):
+        table = _at(content, place)
+        for key, row in table.items() if isinstance(table, dict) else ():
+            if not isinstance(row, dict):
+                continue
             if keys in row:
                 refuse(path, (*place, key, keys), "is unknown", f"leave it out: the name is {key}")
             row[keys] = key
     try:
         return msgspec.convert(content | ({stem: path.stem} if stem else {}), kind)
     except msgspec.ValidationError as error:
-        _explain(path, content, kind, error, {stem, keys})
+        _explain(path, (), content, kind, error, {stem, keys})
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
@@ -112,18 +115,24 @@ def _has(content: Any, place: Place) -> bool:
     return True
 
 
-def _tables(content: Any) -> list[tuple[str, dict[str, Any]]]:
-    return [(key, row) for key, row in content.items() if isinstance(row, dict)] if isinstance(content, dict) else []
-
-
 def _at(content: Any, place: Place) -> Any:
     for step in place:
         content = content[step]
     return content
 
 
-def _explain(path: Path, content: object, kind: Any, error: msgspec.ValidationError, given: set[str]) -> NoReturn:
-    place, value, kind, error = _culprit((), content, kind, error)
+def _explain(
+    path: Path, place: Place, value: Any, kind: Any, error: msgspec.ValidationError, given: set[str]
+) -> NoReturn:
+    """Raise the error that describes what is wrong with the innermost value that does not have its type."""
+    # A data file has no None: a value that may be left out has the type T of T | None.
+    others = [each for each in get_args(kind) if each is not NoneType] if isinstance(kind, UnionType) else []
+    kind = others[0] if len(others) == 1 else kind
+    for step, part, its_kind in _parts(value, kind):
+        try:
+            msgspec.convert(part, its_kind)
+        except msgspec.ValidationError as its_error:
+            _explain(path, (*place, step), part, its_kind, its_error, given)
     said = str(error).partition(" - at `")[0]
     if isinstance(error.__cause__, Wrong):
         refuse(path, place, said, error.__cause__.next_step)
@@ -132,31 +141,14 @@ def _explain(path: Path, content: object, kind: Any, error: msgspec.ValidationEr
         refuse(path, (*place, found[1]), "is unknown", nearest(found[1], known))
     if found := re.fullmatch(r"Object missing required field `(.*)`", said):
         refuse(path, place, f"lacks {found[1]}", f"add {found[1]} = ...")
-    if choices := _choices(kind):
-        refuse(path, place, f"is {value!r}", nearest(value, choices))
+    if get_origin(kind) is Literal:
+        refuse(path, place, f"is {value!r}", nearest(value, get_args(kind)))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        refuse(path, place, f"is {value!r}", nearest(value, [each.value for each in kind]))
     if examples := [str(each) for meta in getattr(kind, "__metadata__", ()) for each in meta.examples or ()]:
         refuse(path, place, f"is {str(value)[:60]!r}", f"write it like one of these: {', '.join(examples)}")
     wanted = re.sub(r"`(\w+)`", lambda word: _KINDS.get(word[1], word[1]), said.split(", got")[0])
     refuse(path, place, f"is {str(value)[:60]!r}", wanted.replace("Expected", "write"))
-
-
-def _culprit(
-    place: Place, value: Any, kind: Any, error: msgspec.ValidationError
-) -> tuple[Place, Any, Any, msgspec.ValidationError]:
-    """The innermost value that does not have its type: its place, the value, its type, and the error."""
-    kind = _if_there(kind)
-    for step, part, its_kind in _parts(value, kind):
-        try:
-            msgspec.convert(part, its_kind)
-        except msgspec.ValidationError as its_error:
-            return _culprit((*place, step), part, its_kind, its_error)
-    return place, value, kind, error
-
-
-def _if_there(kind: Any) -> Any:
-    """The type of a value that may be left out: T for T | None. A data file has no None."""
-    others = [each for each in get_args(kind) if each is not NoneType] if isinstance(kind, UnionType) else []
-    return others[0] if len(others) == 1 else kind
 
 
 def _parts(value: Any, kind: Any) -> Iterator[tuple[str | int, Any, Any]]:
@@ -173,10 +165,3 @@ def _parts(value: Any, kind: Any) -> Iterator[tuple[str | int, Any, Any]]:
         )
     elif isinstance(value, list):
         yield from ((number, part, get_args(kind)[0]) for number, part in enumerate(value))
-
-
-def _choices(kind: Any) -> list[str]:
-    """The values that a type allows, if it is a Literal or an Enum; else empty."""
-    if get_origin(kind) is Literal:
-        return list(get_args(kind))
-    return [each.value for each in kind] if isinstance(kind, type) and issubclass(kind, Enum) else []

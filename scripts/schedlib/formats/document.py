@@ -43,8 +43,11 @@ class Document(Strict, frozen=True):
     more_schema: ClassVar[dict[str, object]] = {}
 
     @classmethod
+    @cache
     def kind(cls) -> str:
-        return _kind(cls)
+        """The field `schema` of its files."""
+        schema = next(each.type for each in msgspec.structs.fields(cls) if each.name == "schema")
+        return str(get_args(schema)[0])
 
 
 class Refused(SchedlineError):
@@ -121,12 +124,6 @@ def line(value: Document) -> bytes:
 @cache
 def _decoder(kind: type[Document]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
-
-
-@cache
-def _kind(document: type[Document]) -> str:
-    found = next(each.type for each in msgspec.structs.fields(document) if each.name == "schema")
-    return str(get_args(found)[0])
 
 
 class _Named(msgspec.Struct):

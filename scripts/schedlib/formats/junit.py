@@ -30,25 +30,22 @@ JUnitSuite = tuple[str, Sequence[JUnitCase]]
 
 def junit_document(suites: Sequence[JUnitSuite]) -> bytes:
     root = ET.Element("testsuites")
-    for name, cases in suites:
-        _add(root, _text(name), cases)
+    for suite, cases in suites:
+        name, marks = _text(suite), [case.mark for case in cases]
+        counts = {"tests": len(marks), "failures": marks.count("failure"), "errors": marks.count("error")}
+        counts["skipped"] = marks.count("skipped")
+        words = {word: str(count) for word, count in counts.items()}
+        element = ET.SubElement(root, "testsuite", {"name": name} | words)
+        element.set("time", f"{sum(case.seconds or 0 for case in cases):.6f}")
+        for case in cases:
+            row = ET.SubElement(element, "testcase", {"classname": name, "name": _text(case.name)})
+            if case.seconds is not None:
+                row.set("time", f"{case.seconds:.6f}")
+            if case.mark:
+                ET.SubElement(row, case.mark, {"message": _text(case.message)}).text = _text(case.detail) or None
     ET.indent(root)
     document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return document + b"\n"
-
-
-def _add(root: ET.Element, name: str, cases: Sequence[JUnitCase]) -> None:
-    marks = [case.mark for case in cases]
-    counts = {"tests": len(marks), "failures": marks.count("failure"), "errors": marks.count("error")}
-    counts["skipped"] = marks.count("skipped")
-    element = ET.SubElement(root, "testsuite", {"name": name} | {word: str(count) for word, count in counts.items()})
-    element.set("time", f"{sum(case.seconds or 0 for case in cases):.6f}")
-    for case in cases:
-        row = ET.SubElement(element, "testcase", {"classname": name, "name": _text(case.name)})
-        if case.seconds is not None:
-            row.set("time", f"{case.seconds:.6f}")
-        if case.mark:
-            ET.SubElement(row, case.mark, {"message": _text(case.message)}).text = _text(case.detail) or None
 
 
 # Every character that XML 1.0 cannot represent.
