@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The cache: a half-written file is never trusted, and a second run waits for the first."""
+"""The cache: a half-written file is never trusted, a second run waits for the first, what is used stays."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from schedlib import cache as module
 from schedlib.errors import SchedlineError
+from schedlib.main import main
 from schedlib.process import must
 
 
@@ -36,16 +37,18 @@ def test_damaged_json_reads_as_absent(tmp_path: Path, content: str) -> None:
     assert module.read_json(tmp_path / "x.json") is None
 
 
+def started(text: str, *words: object, **more: str) -> subprocess.Popen[str]:
+    """A program that does this with what schedlib.cache has; both outputs are one pipe."""
+    head = "import os, sys, tempfile; sys.path.insert(0, sys.argv[1]); from pathlib import Path\n"
+    argv = [sys.executable, "-c", f"{head}from schedlib.cache import *\n{text}", str(Path(__file__).parents[1])]
+    argv += map(str, words)
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | more)
+
+
 def test_second_run_waits_and_says_so(tmp_path: Path) -> None:
-    program = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from pathlib import Path; from schedlib.cache import lock\n"
-        "with lock(Path(sys.argv[2])): print('got it', flush=True)\n"
-    )
     path = tmp_path / "lock"
     with module.lock(path):
-        argv = [sys.executable, "-c", program, str(Path(__file__).parents[1]), str(path)]
-        other = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        other = started("with lock(Path(sys.argv[2])): print('got it', flush=True)", path)
         assert other.stdout is not None
         assert "waiting for `schedline" in other.stdout.readline()
     assert "waited" in other.stdout.readline()
@@ -55,34 +58,29 @@ def test_second_run_waits_and_says_so(tmp_path: Path) -> None:
 
 def test_the_same_state_is_shared_and_another_one_waits(tmp_path: Path) -> None:
     reached: list[str] = []
+    path = tmp_path / "src.lock"
 
     def hold(state: str) -> AbstractContextManager[None]:
-        return module.shared_lock(tmp_path / "src.lock", state, lambda: reached.append(state))
+        return module.shared_lock(path, state, lambda: reached.append(state))
 
     with hold("a"), hold("a"):
         pass
-    with hold("b"):
-        pass
-    with hold("b"):
-        pass
+    for _ in range(2):
+        with hold("b"):
+            pass
     assert reached == ["a", "b"]
-    program = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from pathlib import Path; from schedlib.cache import shared_lock\n"
+    text = (
         "with shared_lock(Path(sys.argv[2]), sys.argv[3], lambda: print('prepared', flush=True)):\n"
         "    print('got it', flush=True)\n"
     )
-    argv = [sys.executable, "-c", program, str(Path(__file__).parents[1]), str(tmp_path / "src.lock")]
     with hold("b"):
-        same = subprocess.run([*argv, "b"], capture_output=True, text=True, check=True, timeout=60)
-        assert same.stdout == "got it\n"
+        assert started(text, path, "b").communicate(timeout=60)[0] == "got it\n"
     with hold("b"):
-        other = subprocess.Popen([*argv, "c"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        other = started(text, path, "c")
         assert other.stdout is not None
         # It named itself.
         assert f"(pid {os.getpid()}, " in other.stdout.readline()
-    assert other.wait(timeout=60) == 0
-    assert other.stdout.read().endswith("prepared\ngot it\n")
+    assert other.communicate(timeout=60)[0].endswith("prepared\ngot it\n")
 
 
 def test_a_state_that_was_not_reached_is_prepared_again(tmp_path: Path) -> None:
@@ -134,15 +132,64 @@ def test_builds_do_not_see_the_callers_environment(monkeypatch: pytest.MonkeyPat
 
 def test_a_killed_command_leaves_nothing_in_tmp(tmp_path: Path) -> None:
     (tmp_path / "tmp").mkdir()
-    program = (
-        "import os, sys, tempfile; sys.path.insert(0, sys.argv[1])\n"
-        "from schedlib.cache import temporary_files\n"
+    text = (
         "with temporary_files():\n"
         "    tempfile.mkdtemp(); os.system('mktemp >/dev/null'); os.kill(os.getpid(), int(sys.argv[2]))\n"
     )
     for signal, left in ((9, 1), (0, 0)):
-        env = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), "SCHEDLINE_CACHE": str(tmp_path / "cache")}
-        argv = [sys.executable, "-c", program, str(Path(__file__).parents[1]), str(signal)]
-        subprocess.run(argv, env=env, timeout=60, check=False)
+        env = {"TMPDIR": str(tmp_path / "tmp"), "SCHEDLINE_CACHE": str(tmp_path / "cache")}
+        started(text, signal, **env).communicate(timeout=60)
         assert list((tmp_path / "tmp").iterdir()) == []
         assert len(list((tmp_path / "cache/scratch").iterdir())) == left
+
+
+LONG_AGO = 1_600_000_000
+
+
+@pytest.fixture
+def full(cache: Path) -> Path:
+    """A cache with an old build, a new one whose name begins alike, an old tree and one that borrows from another."""
+    for name in ("builds/7.3-uml", "builds/7.3-uml-new", "trees/7.3/src/.git", "trees/kdir-1/src/.git/objects/info"):
+        (cache / name).mkdir(parents=True)
+        (cache / name / "file").write_text("x" * 5000)
+    (cache / "trees/kdir-1/src/.git/objects/info/alternates").write_text(f"{cache}/trees/7.3/src/.git/objects\n")
+    (cache / "trees/7.3.src.state").write_text("abc")
+    for name in ("builds/7.3-uml.lock", "builds/7.3-uml-new.lock", "trees/7.3.src.lock", "trees/kdir-1.src.lock"):
+        (cache / name).touch()
+        if "new" not in name and "kdir" not in name:
+            os.utime(cache / name, (LONG_AGO, LONG_AGO))
+    return cache
+
+
+def test_everything_is_listed(full: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cache"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in ("builds/7.3-uml\n", "builds/7.3-uml-new\n", "trees/7.3\n", "trees/kdir-1\n"))
+    assert "2020-09-13  trees/7.3\n" in out
+
+
+def test_what_is_old_goes_but_not_what_another_tree_needs(full: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cache", "--prune", "30"]) == 0
+    out = capsys.readouterr().out
+    assert "trees/7.3: another tree needs it" in out and "builds/7.3-uml: removed" in out
+    assert {each.name for each in (full / "builds").iterdir()} == {"7.3-uml-new", "7.3-uml-new.lock", "7.3-uml.lock"}
+    assert (full / "trees/7.3.src.state").exists()
+    (full / "trees/kdir-1/src/.git/objects/info/alternates").unlink()
+    assert main(["cache", "--prune", "30"]) == 0
+    assert not (full / "trees/7.3").exists() and not (full / "trees/7.3.src.state").exists()
+
+
+def test_what_is_used_stays(full: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with module.lock(full / "builds/7.3-uml.lock"):
+        assert main(["cache", "--remove"]) == 2
+    assert "builds/7.3-uml: in use" in capsys.readouterr().out
+    assert (full / "builds/7.3-uml/file").exists() and not (full / "trees/7.3").exists()
+    assert main(["cache", "--remove"]) == 0
+    assert not full.exists()
+    assert main(["cache"]) == 0
+
+
+@pytest.mark.parametrize("words", [["--prune", "-1"], ["--prune", "1", "--remove"]])
+def test_contradictions(words: list[str], full: Path) -> None:
+    with pytest.raises(Exception, match="next: "):
+        main(["cache", *words])

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The schemas for outsiders, and the types that they are made from."""
+"""The schemas for outsiders, and the types that they are made from; what is written can be read, however large."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import msgspec
 import pytest
+import toy_results
 from jsonschema import Draft202012Validator, ValidationError
 from test_run_file import DAMAGED, TEXT
 
@@ -17,7 +19,8 @@ from by_schema import kinds, validator
 from one_verb import main_of
 from schedlib.dev import dev_verb
 from schedlib.dev.schemas import PUBLISHED
-from schedlib.formats.c2c_document import Counts
+from schedlib.formats import document
+from schedlib.formats.c2c_document import C2C_FILE, Counts, TrafficResult, read_result
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Strict
 from schedlib.paths import PROJECT
@@ -70,3 +73,28 @@ def test_the_schema_of_runs_refuses_what_it_can_see() -> None:
     for kind in ("no unit", "direction", "name of a path", "no metrics", "DONE with a reason", "no machine"):
         with pytest.raises(ValidationError):
             checks.validate(json.loads(DAMAGED[kind][0]))
+
+
+def test_counts_of_the_whole_kernel_can_be_read(tmp_path: Path) -> None:
+    result = toy_results.result(())
+    path = tmp_path / C2C_FILE
+    document.write(path, result)
+    with path.open("ab") as file:
+        file.write(b" " * document.LARGEST)
+    assert read_result(tmp_path) == result
+
+
+def test_nothing_is_written_that_could_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = toy_results.result(())
+    path = tmp_path / C2C_FILE
+    document.write(path, result)
+    size = path.stat().st_size
+    monkeypatch.setattr(TrafficResult, "largest", size)
+    document.write(path, result)
+    monkeypatch.setattr(TrafficResult, "largest", size - 1)
+    with pytest.raises(document.Refused, match=f"it has {size} bytes, more than {size - 1}"):
+        read_result(path)
+    path.unlink()
+    with pytest.raises(document.Refused, match=f"it would have {size} bytes, more than {size - 1}"):
+        document.write(path, result)
+    assert not path.exists()

@@ -4,14 +4,23 @@
 from __future__ import annotations
 
 import fcntl
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from conftest import SCHED_H, git, read_words
+from schedlib.cache import cache_dir
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
+from schedlib.layout.columns import ensure_tools
+from schedlib.layout.compile import Column, chosen_archs
+from schedlib.layout.members import Structure
+from schedlib.layout.pack_units import pack_layout
+from schedlib.paths import PATCHES
 from schedlib.runs import kernels_verb, packages
 from schedlib.runs.packages import PACKAGES, KernelSize, PackagedKernel, boot_lines
+from schedlib.tree.compose import with_tests
 from schedlib.tree.kernel_tree import Tree, open_kdir
 
 PLACEBO = """\
@@ -195,3 +204,40 @@ def test_nobody_else_builds_or_removes_kernels_meanwhile(tree: Tree, cache: Path
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with packages.place_of(cache, tree, "CONFIG_B=y\n", "x86") as other:
             assert other != place
+
+
+PADDED = ("rd-lines", "cpupri-lines", "rq-order")
+
+
+def test_every_change_has_a_placebo() -> None:
+    ids = {path.stem for path in PATCHES.glob("*/placebo/*.patch")}
+    assert ids == {*PADDED, "cpupri-split", "cluster-scan"}
+
+
+def structures(tree: Tree, source: PackagedKernel) -> Mapping[str, Structure]:
+    (arch,) = chosen_archs(["x86_64"])
+    ensure_tools([Column(arch)])
+    return pack_layout(cache_dir(), tree, with_tests(tree, source.commit), Column(arch), our_rules()).structures
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("change", PADDED)
+def test_a_padded_placebo_has_the_size_of_the_candidate_and_the_order_of_the_base(series: Tree, change: str) -> None:
+    sources = packages.of_changes(series, [change], [])
+    sources.append(packages.with_placebo(series, sources, packages.placebo_of(series, change)))
+    base, candidate, placebo = (structures(series, source) for source in sources)
+    for name in ("rq", "root_domain"):
+        mine, wanted = placebo[name].type, candidate[name].type
+        assert (mine.size, mine.align) == (wanted.size, wanted.align)
+        stayed = {member.name: member.offset for member in placebo[name].members if member.name != "placebo"}
+        assert stayed == {member.name: member.offset for member in base[name].members}
+    assert base != candidate
+
+
+@pytest.mark.guest
+def test_the_placebo_of_the_split_has_no_groups(series: Tree) -> None:
+    sources = packages.of_changes(series, ["cpupri-split"], ["cpupri-lines"])
+    placebo = packages.with_placebo(series, sources, packages.placebo_of(series, "cpupri-split"))
+    assert placebo.what.startswith("candidate with")
+    text = series.read("kernel/sched/cpupri.c", placebo.commit) or ""
+    assert "static int cpupri_group(int cpu)\n{\n\treturn 0;\n}" in text

@@ -24,10 +24,10 @@ from schedlib.guest import busybox_guest, home
 from schedlib.guest.boot import Ending, GuestRun
 from schedlib.guest.busybox_guest import TARGET, Guest
 from schedlib.kernel.build import Kernel
-from schedlib.kernel.machine import fingerprint
+from schedlib.kernel.machine import boot_id, fingerprint, running_build_id
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat
-from schedlib.paths import SELFTESTS
+from schedlib.paths import PROJECT, SELFTESTS
 from schedlib.runs import guest_runs, run_verb
 from schedlib.runs.run_verb import GUESTS, RunOptions
 from schedlib.runs.workload_suites import chosen, load_suite
@@ -328,3 +328,22 @@ def test_a_guest_has_the_cpus_that_its_runs_are_told_of() -> None:
     words = {row.name: row.to_argv() for row in suite.rows}
     assert words["hackbench-quick"][-1] == "4"
     assert suite.digest() != guest_runs.for_guest(load_suite("quick"), 6).digest()
+
+
+@pytest.mark.guest
+def test_workloads_of_a_real_guest_come_home(tmp_path: Path) -> None:
+    """The kernel is the one that the other arm64 tests boot, too."""
+    rows = {"storm-quick": "sleeps", "rt-wakeup-quick": "timer.samples"}
+    argv = [str(PROJECT / "scripts/schedline"), "run", "--in-guest", "--on", "qemu-arm64", "--only", ",".join(rows)]
+    argv += ["--out", str(tmp_path / "out")]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for row, work in rows.items():
+        found = json.loads(next((tmp_path / "out").glob(f"*/{row}-1.json")).read_text())
+        validate(found, "run-1")
+        assert found["status"] == "DONE"
+        assert found["fingerprint"]["boot_id"] not in ("", boot_id())
+        assert found["fingerprint"]["build_id"] not in ("", running_build_id())
+        assert "CPUs 0-7," in found["fingerprint"]["machine"]
+        assert next(metric["value"] for metric in found["metrics"] if metric["name"] == work)
+    assert len(read_side(tmp_path / "out", "guest").boots) == 1
