@@ -72,14 +72,11 @@ def scratch(cache: Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary_files() -> Iterator[None]:
-    """Have the temporary files of this process and of its children in the cache, so that kill -9 leaves none in /tmp.
-
-    Without a cache that can be written they are where they always are.
-    """
+    """Keep temporary files, also those of children, in the cache, so that kill -9 leaves none in /tmp."""
     try:
         cache = cache_dir()
     except SchedlineError:
-        yield
+        yield  # without a cache that can be written they are where they always are
         return
     before = tempfile.tempdir, os.environ.get("TMPDIR")
     with scratch(cache) as place:
@@ -93,10 +90,9 @@ def temporary_files() -> Iterator[None]:
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:
-    """Write a file atomically: a reader never sees half of it, not even after kill -9.
+    """Write a file so that a reader never sees half of it, not even after kill -9.
 
-    A file keeps its mode, and a symbolic link its place. A device, a pipe and this process's own output are written
-    through.
+    A file keeps its mode, and a symbolic link its place. Devices, pipes and our own output are written through.
     """
     raw = data.encode() if isinstance(data, str) else data
     if (sink := _sink(path)) is not None:
@@ -174,8 +170,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """The object in a JSON file; None when the file is missing or holds no JSON object."""
     with suppress(OSError, ValueError):
         value = json.loads(path.read_bytes())
-        if isinstance(value, dict):
-            return value
+        return value if isinstance(value, dict) else None
     return None
 
 

@@ -21,13 +21,7 @@ from schedlib.progress import step
 
 @dataclass(frozen=True)
 class Need:
-    """A program, header or file that some job needs.
-
-    Attributes:
-        name: the program's name, or a description of the file.
-        package: the Debian package that contains it.
-        file: path of a file to look for instead of a program.
-    """
+    """A program that some job needs, or a file at this path; `package` is Debian's."""
 
     name: str
     package: str
@@ -104,12 +98,10 @@ chromium | chromium | test | shows the page of a report, light and dark
 """A need in each line: name, Debian's package, jobs, what it is for; and the file, if it is no program."""
 
 
-def _need(line: str) -> Need:
-    name, package, jobs, why, *file = line.split(" | ")
-    return Need(name, package, why, frozenset(jobs.split()), *file)
-
-
-NEEDS = tuple(map(_need, _TABLE.splitlines()))
+NEEDS = tuple(
+    Need(name, package, why, frozenset(jobs.split()), *file)
+    for name, package, jobs, why, *file in (line.split(" | ") for line in _TABLE.splitlines())
+)
 
 _DISTRIBUTIONS = """\
 debian ubuntu | sudo apt-get install -y --no-install-recommends
@@ -165,11 +157,10 @@ fetch build layout uml objtool qemu-x86_64 qemu-arm64 qemu-arm64-selftests kself
 """A job in each line: the word after `schedline doctor`, the command, needs, and extras if not core alone."""
 
 
-def _job(command: str, needs: str, libraries: str = "core") -> Job:
-    return Job(command, tuple(needs.split()), tuple(libraries.split()))
-
-
-JOBS = {name: _job(*rest) for name, *rest in (line.split(" | ") for line in _JOBS.splitlines())}
+JOBS = {
+    name: Job(command, tuple(needs.split()), tuple(" ".join(libraries or ["core"]).split()))
+    for name, command, needs, *libraries in (line.split(" | ") for line in _JOBS.splitlines())
+}
 """The key is the word after `schedline doctor`."""
 
 
@@ -227,19 +218,13 @@ def next_step(needs: Sequence[Need]) -> str:
 
 
 def require(jobs: Collection[str], more: Iterable[Need] = ()) -> None:
-    """Check that this machine has what some jobs need, and the needs in `more`. Nothing is installed.
-
-    Raises SchedlineError: something is missing; the next step is the command that installs it.
-    """
+    """Raise a SchedlineError, with the command that installs it, if what some jobs or `more` need is not here."""
     if needs := (*missing(jobs), *(need for need in more if not need.is_met())):
         raise SchedlineError(f"this machine lacks:\n{listed(needs)}", next_step(needs))
 
 
 def install(needs: Sequence[Need]) -> None:
-    """Install Debian packages.
-
-    Raises SchedlineError: the machine has no apt-get, the user is not root, or apt-get failed.
-    """
+    """Install Debian packages. Raises SchedlineError: there is no apt-get, the user is not root, or apt-get failed."""
     if not needs:
         return
     if not has_apt() or os.geteuid() != 0:

@@ -31,12 +31,7 @@ BASIC = ("core",)
 
 
 class VerbParser(argparse.ArgumentParser):
-    """A parser that takes no shortened options and ends a usage error with the next step, exit code 2.
-
-    Attributes:
-        below: see verbs_below().
-        behind: see words_behind_dashes().
-    """
+    """A parser that takes no shortened options and ends a usage error with the next step, exit code 2."""
 
     def __init__(self, *args: Any, **words: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False} | words)

@@ -26,10 +26,7 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def dying_with_us(argv: Sequence[str], signal: str = "TERM") -> list[str]:
-    """Wrap a command so that the kernel ends it when this process dies, even by kill -9.
-
-    Otherwise it could keep running during a later run.
-    """
+    """Wrap a command so that the kernel ends it when this process dies, even by kill -9."""
     return [*(["setpriv", "--pdeathsig", signal] if shutil.which("setpriv") else []), *argv]
 
 

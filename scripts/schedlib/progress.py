@@ -125,10 +125,7 @@ def counted(number: int, what: str, several: str = "") -> str:
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Replace the characters of a text that cannot be printed or that change the direction of reading.
-
-    `keep`: characters that are left as they are.
-    """
+    """Replace the characters, but those of `keep`, that cannot be printed or that change the direction of reading."""
     return "".join(char if char.isprintable() or char in keep else "\ufffd" for char in text)
 
 
@@ -145,10 +142,7 @@ def table(rows: Sequence[Sequence[str]], gap: str = "  ", left: int | None = Non
 
 
 def tell(text: str) -> None:
-    """Print a line that may contain text from elsewhere, such as a guest.
-
-    No control character reaches the terminal, and a character that the terminal cannot show raises no error.
-    """
+    """Print a line with text from elsewhere, such as a guest, without what a terminal obeys or cannot show."""
     encoding = sys.stdout.encoding or "utf-8"
     print(printable(text, "\t").encode(encoding, "replace").decode(encoding, "replace"))
 

@@ -247,8 +247,13 @@ _Problems = Iterator[tuple[Place, str, str]]
 
 
 def _problems(contract: Contract) -> _Problems:
-    if contract.file:
-        yield from _of_a_pack(contract)
+    if contract.file and contract.sign:
+        yield ("sign", 0), "is in a contract with `file`, and tells of a change", "leave it out"
+    for at, row in enumerate(contract.rule if contract.file else ()):
+        if row.change:
+            yield ("rule", at, "change"), "is in a contract with `file`", "leave it out"
+        if not row.source:
+            yield ("rule", at), f"{row.id!r} names no source", 'add source = "...": a commit, or a file'
     yield from _of_groups(contract)
     yield from _of_exceptions(contract)
     for at, group in enumerate(contract.group):
@@ -256,27 +261,17 @@ def _problems(contract: Contract) -> _Problems:
             yield from _of_promise(("group", at, "promise", number), promise, group.members)
     for number, promise in enumerate(contract.promise):
         yield from _of_promise(("promise", number), promise, ())
-    for number, row in enumerate(contract.type):
-        yield from _of_conditions(("type", number, "when"), row.when)
-        yield from _of_elements(("type", number), row.keep, row.without)
-        if (row.bytes is None) is (row.keep in ("at most", "gaps")):
+    for number, whole in enumerate(contract.type):
+        yield from _of_conditions(("type", number, "when"), whole.when)
+        yield from _of_elements(("type", number), whole.keep, whole.without)
+        if (whole.bytes is None) is (whole.keep in ("at most", "gaps")):
             hint = "`at most` and `gaps` need bytes = ..., the others have none"
-            yield ("type", number), f"keeps {row.keep!r}", hint
+            yield ("type", number), f"keeps {whole.keep!r}", hint
     for number, sign in enumerate(contract.sign):
         yield from _of_elements(("sign", number), sign.keep, (*sign.of, *sign.others))
         if (sign.keep == "aligned") is bool(sign.of) or bool(sign.of) is not bool(sign.others):
             hint = "`aligned` has no members, the rest needs of and others"
             yield ("sign", number), f"keeps {sign.keep!r}", hint
-
-
-def _of_a_pack(contract: Contract) -> _Problems:
-    if contract.sign:
-        yield ("sign", 0), "is in a contract with `file`, and tells of a change", "leave it out"
-    for at, row in enumerate(contract.rule):
-        if row.change:
-            yield ("rule", at, "change"), "is in a contract with `file`", "leave it out"
-        if not row.source:
-            yield ("rule", at), f"{row.id!r} names no source", 'add source = "...": a commit, or a file'
 
 
 def _of_groups(contract: Contract) -> _Problems:

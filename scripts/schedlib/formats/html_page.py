@@ -19,7 +19,8 @@ def rendered(template: Path, **values: object) -> str:
         loader=FileSystemLoader(template.parent),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_clean,
+        # Control characters, lone surrogates and bidirectional marks are replaced before jinja escapes the text.
+        finalize=lambda value: printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -31,8 +32,3 @@ def rendered(template: Path, **values: object) -> str:
         css_hash=b64encode(hashlib.sha256(css.encode()).digest()).decode(),
         **values,
     )
-
-
-def _clean(value: object) -> object:
-    """Replace control characters, lone surrogates and bidirectional marks, before jinja escapes the text."""
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -363,8 +363,7 @@ directories has two that agree in so many by chance."""
 def refuse_copies(directories: Iterable[Iterable[tuple[int, str]]]) -> None:
     """Reject a run whose figures are those of a run in another directory.
 
-    Args:
-        directories: of each directory the content() and the path of its runs, if they tell themselves.
+    directories: of each the content() and the path of its runs, if they tell themselves.
     """
     seen: dict[int, str] = {}
     for found in map(dict, directories):

@@ -36,12 +36,7 @@ class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Wrong(ValueError):
-    """A value that has the right type but is not valid.
-
-    Args:
-        observed: what it is, and why that is wrong.
-        next_step: what to write instead.
-    """
+    """A value that has the right type but is not valid: why, and what to write instead."""
 
     def __init__(self, observed: str, next_step: str) -> None:
         super().__init__(observed)

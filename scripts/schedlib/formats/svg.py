@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
@@ -35,7 +35,7 @@ class Cell:
     Attributes:
         start, size: bytes, within the line.
         name: shown in full: in the cell, or below the row if it has no room there.
-        about: the text that is shown while the mouse is over the cell; it may have several lines.
+        about: shown while the mouse is over the cell; it may have several lines.
         colour: as `#rrggbb`.
     """
 
@@ -48,14 +48,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class DrawnLine:
-    """A line.
-
-    Attributes:
-        number: where numbers are not consecutive, dots show that lines are left out.
-        label: text left of it.
-        note: text right of it.
-        below: texts below it.
-    """
+    """A line: texts left of it, right of it, and below. Where numbers are not consecutive, dots are drawn."""
 
     number: int
     label: str
@@ -75,14 +68,7 @@ class DrawnObject:
 
 @dataclass(frozen=True)
 class Key:
-    """What the colours mean.
-
-    Attributes:
-        colours: each with its meaning.
-        step: pixels from one to the next.
-        about: text after the colours.
-        below: texts below them.
-    """
+    """Each colour with its meaning, `step` pixels from one to the next; texts behind and below them."""
 
     colours: tuple[tuple[str, str], ...]
     step: int
@@ -107,7 +93,13 @@ def picture(objects: Sequence[DrawnObject], key: Key, notes: int = 8) -> str:
             top += height
             previous = line.number
         top += 12
-    parts += _key(key, top)
+    for number, (colour, meaning) in enumerate(key.colours):
+        x = _LEFT + number * key.step
+        parts.append(f'<rect x="{x}" y="{top}" width="14" height="14" fill={quoteattr(colour)} class="k"/>')
+        parts.append(_text(x + 20, top + 11, "n", meaning))
+    if key.about:
+        parts.append(_text(_LEFT + len(key.colours) * key.step + 20, top + 11, "n", key.about))
+    parts += [_text(_LEFT, top + 28 + _STEP * number, "l", text) for number, text in enumerate(key.below)]
     width, height = _LEFT + _WIDTH + notes, top + 26 + _STEP * len(key.below)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">\n'
@@ -187,14 +179,3 @@ def _line(line: DrawnLine, size: int, top: int) -> tuple[list[str], int]:
             parts.append(_text(_LEFT + 2, top + height + 10, "l", row))
             height += _STEP
     return parts, height + (4 if elsewhere or line.below else 0)
-
-
-def _key(key: Key, top: int) -> Iterator[str]:
-    for number, (colour, meaning) in enumerate(key.colours):
-        x = _LEFT + number * key.step
-        yield f'<rect x="{x}" y="{top}" width="14" height="14" fill={quoteattr(colour)} class="k"/>'
-        yield _text(x + 20, top + 11, "n", meaning)
-    if key.about:
-        yield _text(_LEFT + len(key.colours) * key.step + 20, top + 11, "n", key.about)
-    for number, text in enumerate(key.below):
-        yield _text(_LEFT, top + 28 + _STEP * number, "l", text)

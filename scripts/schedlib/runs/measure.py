@@ -107,30 +107,6 @@ def skipped(head: Head, row: WorkloadRow, why: str, missing: bool) -> Measured:
     return Measured(replace(run_of(head, Reading(cannot=why)), process=process), f"skipped: {why}\n")
 
 
-def _tool_reading(row: WorkloadRow, argv: Sequence[str], finished: Finished, place: Path) -> Reading:
-    tool = TOOLS[row.tool]
-    if finished.cannot:
-        return Reading(cannot=f"{tool.name} needs a network namespace of its own: {finished.cannot}; run as root")
-    if ending := _ending(finished, tool.good, row):
-        return Reading(error=ending)
-    files = {}
-    for path in place.glob("out.*"):
-        with suppress(UnicodeDecodeError):
-            files[path.name] = path.read_text()
-    return read_output(tool, Output(argv, finished.exit_status, finished.stdout, finished.stderr, files))
-
-
-def _own_run(head: Head, row: WorkloadRow, finished: Finished, place: Path) -> Run:
-    """Read the run that the program itself has written. It is trusted only if the process exited on its own."""
-    if ending := _ending(finished, frozenset({0, 1, 4}), row):
-        return run_of(head, Reading(error=ending))
-    try:
-        return run_file.read_run(place / OWN_JSON)
-    except Refused as refused:
-        said = last_line(Output((), None, finished.stdout, ""))
-        return run_of(head, Reading(error=f"it wrote no valid run: {refused.why}; it printed: {said}"))
-
-
 def command(row: WorkloadRow, programs: Path) -> list[str]:
     """The command line of a row. Our own programs are in `programs`, tools where they are installed."""
     if row.tool:
@@ -151,16 +127,30 @@ def read_run(row: WorkloadRow, head: Head, argv: Sequence[str], finished: Finish
     # The paths of the programs are not part of the measurement.
     words = len(argv) - len(row.to_argv()) if row.tool else 1
     shown = [Path(word).name for word in argv[:words]] + list(argv[words:])
-    if row.tool:
-        reading = _tool_reading(row, shown, finished, place)
-        found, reported = run_of(head, reading), reading.reported
+    tool, found, reading = TOOLS.get(row.tool), None, Reading()
+    if tool and finished.cannot:
+        why = f"{tool.name} needs a network namespace of its own: {finished.cannot}; run as root"
+        reading = Reading(cannot=why)
+    elif ending := _ending(finished, tool.good if tool else frozenset({0, 1, 4}), row):
+        reading = Reading(error=ending)
+    elif tool:
+        files = {}
+        for path in place.glob("out.*"):
+            with suppress(UnicodeDecodeError):
+                files[path.name] = path.read_text()
+        reading = read_output(tool, Output(shown, finished.exit_status, finished.stdout, finished.stderr, files))
     else:
-        found, reported = _own_run(head, row, finished, place), None
-    seconds = round(finished.seconds, 3)
-    process = RunProcess(tuple(shown), finished.exit_status, finished.timed_out, reported, seconds, missing=False)
-    parts = [f"$ {' '.join(shown)}", f"exit status: {finished.exit_status}", finished.stdout, finished.stderr]
+        # The program itself has written the run. It is trusted only because the process exited on its own.
+        try:
+            found = run_file.read_run(place / OWN_JSON)
+        except Refused as refused:
+            said = last_line(Output((), None, finished.stdout, ""))
+            reading = Reading(error=f"it wrote no valid run: {refused.why}; it printed: {said}")
+    status, seconds = finished.exit_status, round(finished.seconds, 3)
+    process = RunProcess(tuple(shown), status, finished.timed_out, reading.reported, seconds, missing=False)
+    parts = [f"$ {' '.join(shown)}", f"exit status: {status}", finished.stdout, finished.stderr]
     log = "\n".join(part.rstrip("\n") for part in parts if part) + "\n"
-    return Measured(replace(found, process=process), log)
+    return Measured(replace(found or run_of(head, reading), process=process), log)
 
 
 def measure(row: WorkloadRow, means: Means, place: Path) -> Measured:

@@ -72,13 +72,7 @@ class PackagedKernel(Strict, frozen=True):
 
 
 class KernelsDocument(Document, frozen=True, kw_only=True):
-    """schedline kernels: kernels that were built alike, and where their packages are.
-
-    Attributes:
-        tree: where it came from.
-        configuration: the file that it was read from.
-        notes: differences other than the change, and warnings.
-    """
+    """Kernels that were built alike. notes: differences other than the change, and warnings."""
 
     schema: Literal["kernels-1"]
     tree: str
@@ -170,7 +164,14 @@ def build_kernels(options: KernelsOptions) -> Verdict:
     with place_of(cache, tree, text, arch) as place:
         built, said = _kernels(place, tree, sources, text, arch, options.package)
         notes += said
-        delivered = _deliver(built, options.out)
+        out, files = options.out, [Path(name) for kernel in built for name in kernel.files]
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "kernels.json").unlink(missing_ok=True)
+        for path in files:
+            half = out / f".{path.name}.half"
+            shutil.copyfile(path, half)
+            half.replace(out / path.name)
+    delivered = [replace(each, files=tuple(Path(name).name for name in each.files)) for each in built]
     found = KernelsDocument(
         schema="kernels-1",
         tree=tree.origin,
@@ -268,14 +269,6 @@ def refuse_other_configuration(role: str, base: Mapping[str, str], other: Mappin
     ]
 
 
-def _sizes(tree: Tree, place: Path, arch: str) -> dict[str, KernelSize]:
-    """Read the sizes from one object, compiled with debug information before the kernel, which recompiles it later."""
-    make(tree.src, place, arch, ["KCFLAGS=-g", _UNIT])
-    structures = read_members(place / _UNIT)
-    found = {name: structures[name].type for name in OBJECTS if name in structures}
-    return {name: KernelSize(each.size, each.align) for name, each in found.items()}
-
-
 def refuse_other_sizes(candidate: Mapping[str, KernelSize], placebo: Mapping[str, KernelSize]) -> None:
     for name in candidate:
         if candidate[name] != placebo.get(name):
@@ -310,10 +303,7 @@ def _packaged(tree: Tree, kernel: PackagedKernel, place: Path, arch: str, kind: 
 
 @contextmanager
 def place_of(cache: Path, tree: Tree, text: str, arch: str) -> Iterator[Path]:
-    """The directory in which the kernels of a tree with one configuration are built.
-
-    It stays locked until the packages are copied: another command could build in it, or remove them.
-    """
+    """The directory of the kernels of a tree with one configuration, locked: nobody else builds or removes them."""
     place = cache / "builds" / f"{tree.name}-kernels-{digest_of(text, arch)}"
     with lock(place.with_name(f"{place.name}.lock")):
         yield place
@@ -331,7 +321,11 @@ def _kernels(
             if source.role == "base":
                 plain = _configured(tree, build, arch, wanted_text(text, aligned=False))
             values[source.role] = _configured(tree, build, arch, wanted_text(text))
-            sized[source.role] = replace(source, sizes=_sizes(tree, build, arch))
+            # One object, compiled with debug information before the kernel, which recompiles it later.
+            make(tree.src, build, arch, ["KCFLAGS=-g", _UNIT])
+            types = {name: each.type for name, each in read_members(build / _UNIT).items() if name in OBJECTS}
+            sizes = {name: KernelSize(types[name].size, types[name].align) for name in OBJECTS if name in types}
+            sized[source.role] = replace(source, sizes=sizes)
     for role in values:
         notes += refuse_other_configuration(role, values["base"], values[role])
     if values["base"].get(ALIGNED) != "y":
@@ -348,14 +342,3 @@ def _kernels(
         with checked_out(tree, kernel.commit):
             built.append(_packaged(tree, kernel, top / kernel.role, arch, kind))
     return built, notes
-
-
-def _deliver(built: Sequence[PackagedKernel], out: Path) -> list[PackagedKernel]:
-    """Copy the packages to `out`. Returns the kernels with the names of their files."""
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "kernels.json").unlink(missing_ok=True)
-    for file in (Path(name) for kernel in built for name in kernel.files):
-        half = out / f".{file.name}.half"
-        shutil.copyfile(file, half)
-        half.replace(out / file.name)
-    return [replace(kernel, files=tuple(Path(name).name for name in kernel.files)) for kernel in built]

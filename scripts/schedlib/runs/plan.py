@@ -49,10 +49,7 @@ class PlannedRun(Strict, frozen=True, array_like=True):
 class RunPlan(Document, frozen=True, kw_only=True):
     """All runs of a directory in their order, and what they have in common.
 
-    Attributes:
-        digest: of the suite's rows and their arguments.
-        runs: number of runs of each row.
-        machine: name of the machine, kernel and build-id; they are the same for all runs.
+    digest: of the suite's rows and their arguments. runs: of each row. machine: see SAME.
     """
 
     only_lines = True

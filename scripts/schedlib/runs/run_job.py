@@ -83,8 +83,15 @@ def _clean_up(out: Path, journal: Path) -> None:
 def _run_here(options: RunOptions, suite: Suite, out: Path, cache: Path, journal: Path) -> Verdict:
     machine = fingerprint()
     boots = boots_in(out)
-    plan = _plan(options, suite, boots, out, machine)
     place = out / machine["boot_id"]
+    saved = dict(boots).get(place)
+    seed = options.seed if options.seed is not None else saved.seed if saved else secrets.randbelow(1 << 32)
+    wanted = new_plan(suite, runs_wanted(options.runs, boots), seed, machine)
+    for _, plan in boots:
+        refuse_another(plan, wanted, out)
+    if saved and saved.seed != seed:
+        raise SchedlineError(f"{place} was started with --seed {saved.seed}", "name another directory with --out")
+    plan = saved or wanted
     todo = [run for run in plan.order if why_not_kept(plan, run, place)]
     again = f"schedline run --out {shlex.quote(str(out))}"
     earlier = [boot for boot, _ in boots if boot != place]
@@ -110,20 +117,6 @@ def _run_here(options: RunOptions, suite: Suite, out: Path, cache: Path, journal
             )
     print(f"runs: {place}\nverdict: {verdict.value}")
     return verdict
-
-
-def _plan(
-    options: RunOptions, suite: Suite, boots: Sequence[tuple[Path, RunPlan]], out: Path, machine: dict[str, str]
-) -> RunPlan:
-    place = out / machine["boot_id"]
-    saved = dict(boots).get(place)
-    seed = options.seed if options.seed is not None else saved.seed if saved else secrets.randbelow(1 << 32)
-    wanted = new_plan(suite, runs_wanted(options.runs, boots), seed, machine)
-    for _, plan in boots:
-        refuse_another(plan, wanted, out)
-    if saved and options.seed is not None and options.seed != saved.seed:
-        raise SchedlineError(f"{place} was started with --seed {saved.seed}", "name another directory with --out")
-    return saved or wanted
 
 
 def _measure_all(

@@ -64,12 +64,9 @@ class GuestOptions:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """A suite, and where its runs go.
+    """A suite, where its runs go, and the kernel of a guest; without one, this machine.
 
-    Attributes:
-        suite, runs, seed: None for those of the plan in `out`; without a plan, one run of each row in a new order.
-        tree, changes: the kernel of a guest.
-        guest: None for this machine.
+    suite, runs, seed: None for those of the plan in `out`; without a plan, one run of each row in a new order.
     """
 
     suite: str | None = option(

@@ -39,9 +39,8 @@ class Finished:
     """A tool that has ended.
 
     Attributes:
-        exit_status: of the process; negative for a signal; None if it was not started or not waited for.
-        problem: why it could not be started.
-        cannot: why it cannot have a private network.
+        exit_status: negative for a signal; None if it was not started or not waited for.
+        problem, cannot: why it could not be started, or cannot have a private network.
         cpu_s: CPU time of the tool and all that it started.
     """
 

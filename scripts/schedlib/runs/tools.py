@@ -58,12 +58,10 @@ class Tool:
     """A tool that somebody else wrote.
 
     Attributes:
-        package: the Debian package; empty if there is none.
+        package: the Debian package; empty if there is none. Then `variable` is the environment variable that names the
+            program, and `build` says how to get it.
         version: arguments that print the version; empty if there are none.
         good: the exit statuses after a successful run.
-        variable: the environment variable that names the program if no package has it.
-        build: how to get it if no package has it.
-        server: the server that it talks to.
         program: its executable, if that has another name.
         driver: the command that starts it, if it needs more than one process.
         data: files that it reads.

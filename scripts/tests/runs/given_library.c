@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Asks the library of the workloads, see test_workload_library.py. */
+/* Asks the library of the workloads, see test_workloads.py. */
 #define _GNU_SOURCE
 #include "sched_latency.h"
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import signal
@@ -14,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workload_runs import DIRECTORY, ENDLESS, TINY, WORKLOADS, Place, document, metrics
+from workload_runs import DIRECTORY, ENDLESS, TINY, WORKLOADS, Place, compile_program, document, metrics
 
 from schedlib.export.export_job import programs
 from schedlib.paths import SELFTESTS
 from schedlib.runs.tool_process import why_no_fifo
+from schedlib.tree.kernel_tree import Tree
 
 pytestmark = pytest.mark.guest
 
@@ -227,13 +229,13 @@ def test_pingpong_waits_for_sleepers_and_sees_where_they_ran(place: Place, tmp_p
     code, said = place.tiny("wakeup_pingpong", "--json", tmp_path / "run.json")
     assert code == 0, said
     found = metrics(tmp_path / "run.json")
+    values = {name: each["value"] for name, each in found.items()}
     for way in ("futex", "eventfd", "pipe"):
-        assert found[f"{way}_same_cpu.samples"]["value"] > 0
-        turn = found[f"{way}_same_cpu.mean_turn"]
-        assert turn["value"] > 0 and turn["n"] >= found[f"{way}_same_cpu.samples"]["value"]
-        quantiles = [found[f"{way}_same_cpu.{name}"]["value"] for name in ("p50", "p90", "p99", "p99_9", "max")]
+        same = f"{way}_same_cpu"
+        assert 0 < values[f"{same}.samples"] <= found[f"{same}.mean_turn"]["n"] and values[f"{same}.mean_turn"] > 0
+        quantiles = [values[f"{same}.{name}"] for name in ("p50", "p90", "p99", "p99_9", "max")]
         assert quantiles == sorted(quantiles)
-        assert len(os.sched_getaffinity(0)) == 1 or found[f"{way}_free.samples"]["value"] > 0
+        assert len(os.sched_getaffinity(0)) == 1 or values[f"{way}_free.samples"] > 0
 
 
 def test_storm_is_as_large_as_asked(place: Place, tmp_path: Path) -> None:
@@ -338,3 +340,60 @@ def test_rt_wakeup_counts_each_cycle(place: Place, tmp_path: Path) -> None:
     cpus = len(os.sched_getaffinity(0))
     assert metrics(tmp_path / "run.json")["timer.samples"]["value"] == 50 * cpus
     assert [row["n"] for row in document(tmp_path / "run.json")["cpus"]] == [50] * cpus
+
+
+# What the workloads share: lists of CPUs, and histograms, checked against Python.
+
+
+@pytest.fixture(scope="module")
+def library(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("library") / "library"
+    compile_program(series, Path(__file__).with_name("given_library.c"), built)
+    return built
+
+
+def run_library(library: Path, *words: str, numbers: str = "") -> tuple[int, str]:
+    done = subprocess.run([library, *words], check=False, capture_output=True, text=True, input=numbers)
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0", "1 0"),
+        ("0-3,8", "5 0-3,8"),
+        ("8,0-2,3", "5 0-3,8"),
+        ("1023,1024,8191", "3 1023-1024,8191"),
+        ("63-64,127-128", "4 63-64,127-128"),
+        ("0-8191", "8192 0-8191"),
+    ],
+)
+def test_lists_of_cpus(text: str, said: str, library: Path) -> None:
+    assert run_library(library, text) == (0, said + "\n")
+
+
+@pytest.mark.parametrize("text", ["", "x", "1-", "-1", "3-2", "8192", "1,,2", "1;2", "1-2-3", "0x1", "1 2"])
+def test_what_is_no_list(text: str, library: Path) -> None:
+    assert run_library(library, text)[0] == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_quantiles_are_near_the_true_ones(seed: int, library: Path) -> None:
+    drawn = random.Random(seed)  # noqa: S311
+    numbers = sorted(int(drawn.lognormvariate(8 + seed, 1 + seed / 3)) for _ in range(2000))
+    code, said = run_library(library, numbers=" ".join(map(str, numbers)))
+    assert code == 0
+    n, most, *quantiles = map(float, said.split())
+    assert (n, most) == (2000, numbers[-1])
+    for percent, quantile in enumerate(quantiles):
+        true = numbers[max(0, -(-percent * 2000 // 100) - 1)]
+        if true < 2**40:
+            assert quantile == pytest.approx(true, rel=1 / 64, abs=1)
+
+
+def test_what_is_too_long_is_never_less_than_the_truth(library: Path) -> None:
+    code, said = run_library(library, numbers=f"5 {2**40 - 1} {2**40} {2**44}")
+    assert code == 0
+    n, most, *quantiles = map(float, said.split())
+    assert (n, most) == (4, 2**44)
+    assert quantiles[100] == quantiles[75] == 2**44
