@@ -115,3 +115,29 @@ def test_kernelci_runs_a_collection_that_is_there() -> None:
     assert re.findall(r"collections: (\w+)", text) == [COLLECTION]
     assert (SELFTESTS / COLLECTION / "Makefile").exists()
     assert re.findall(r"^- job: (\S+)$", text, re.M) == re.findall(r"^  (\S+):$", text, re.M)[:1]
+
+
+LINARO = ("name", "format", "description", "maintainer", "os", "devices")
+"""The keys that validate.py of Linaro's test-definitions requires below metadata, seen in June 2026."""
+
+KERNELCI_JOB = ("template", "kind", "test_method", "kcidb_test_suite")
+KERNELCI_ENTRY = ("job", "event", "channel", "kind", "state", "name", "runtime", "platforms")
+"""The keys that tests/validate_yaml.py of kernelci-pipeline requires, seen in August 2026."""
+
+
+def lacking(text: str, keys: tuple[str, ...], pattern: str) -> list[str]:
+    return [key for key in keys if not re.search(pattern.format(key), text, re.M)]
+
+
+def test_files_for_ci_have_what_their_checkers_want() -> None:
+    linaro = (CONFIGS / "ci/linaro-sched-latency.yaml").read_text()
+    assert not lacking(linaro, LINARO, r"^    {}:")
+    assert '    format: "Lava-Test Test Definition 1.0"\n' in linaro
+    assert "run:\n    steps:\n" in linaro
+    assert lacking(linaro.replace("    devices:", ""), LINARO, r"^    {}:") == ["devices"]
+    kernelci = (CONFIGS / "ci/kernelci.yaml").read_text()
+    jobs, _, scheduler = kernelci.partition("\nscheduler:\n")
+    assert not lacking(jobs, KERNELCI_JOB, r"^ +{}: \S")
+    assert not lacking(scheduler, KERNELCI_ENTRY, r"^[ -]+{}:")
+    assert "nfsroot" not in jobs and "fragments" not in jobs
+    assert lacking(scheduler.replace("    state: available\n", ""), KERNELCI_ENTRY, r"^[ -]+{}:") == ["state"]

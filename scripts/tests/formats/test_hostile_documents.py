@@ -126,6 +126,8 @@ def archive(*members: tuple[str, bytes], mode: str = "w", headers: dict[str, str
         for name, content in members:
             member = tarfile.TarInfo(name)
             member.size, member.pax_headers = len(content), headers or {}
+            if name == "link":
+                member.type, member.linkname, member.size = tarfile.SYMTYPE, "/etc/passwd", 0
             made.addfile(member, io.BytesIO(content))
     return stream.getvalue()
 
@@ -145,9 +147,10 @@ HOLE = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "a"
         (archive(("a", b"x"), headers={"size": "99999999999999"}), False),
         (archive(("a", b"1\n0\n512\n".ljust(512, b"\0") + b"x" * 512), headers=HOLE), True),
         (archive(("..", b"x"), (".", b"x"), ("./", b"x"), ("../up", b"x"), ("/abs", b"x")), True),
+        (archive(("deep/inside", b"x"), ("link", b"")), True),
     ],
     # gzip writes the time into what it packs: as an id this would differ between the processes that run the tests.
-    ids=["text", "nothing", "cut off", "packed", "bomb", "damaged", "size", "hole", "outside"],
+    ids=["text", "nothing", "cut off", "packed", "bomb", "damaged", "size", "hole", "outside", "inside"],
 )
 def test_an_archive_that_a_guest_sent(data: bytes, whole: bool, tmp_path: Path) -> None:
     disk, place = home.empty_disk(tmp_path / "disk", 1), tmp_path / "place"
