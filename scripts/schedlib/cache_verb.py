@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import fcntl
 import shutil
 import time
@@ -13,20 +14,25 @@ from pathlib import Path
 
 from schedlib.cache import cache_path
 from schedlib.environment import places
-from schedlib.errors import SchedlineError
-from schedlib.options import Verbs, add_verb, flag, option
+from schedlib.options import Verbs, add_verb, option
 from schedlib.verdict import Verdict
 
 _SPLIT = ("builds", "trees", "python", "test-user")
 """Directories whose entries are used, and removed, one by one."""
 
 
+def _days(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of days")
+    return int(text)
+
+
 @dataclass(frozen=True)
 class CacheOptions:
     """What to do: remove all (`remove`), or what was not used for so many days (`prune`); else only list."""
 
-    prune: int | None = option("--prune DAYS", "remove what was not used for so many days", int)
-    remove: bool = flag("--remove", "remove all of it")
+    prune: int | None = option("--prune DAYS", "remove what was not used for so many days", _days, group="what")
+    remove: bool = option("--remove", "remove all of it", default=False, action="store_true", group="what")
 
 
 @dataclass(frozen=True)
@@ -54,19 +60,10 @@ def add_parser(verbs: Verbs) -> None:
         ~/.cache/schedline. Results that a verb wrote to a place of yours and packages of the distribution are not
         in it. What another schedline is using stays. Everything that is removed is made again when it is needed.""",
         options=CacheOptions,
-        read=_checked,
         job=_cache,
         libraries=(),
         download=False,
     )
-
-
-def _checked(options: CacheOptions) -> CacheOptions:
-    if options.remove and options.prune is not None:
-        raise SchedlineError("--remove and --prune exclude each other", "choose one")
-    if options.prune is not None and options.prune < 0:
-        raise SchedlineError(f"--prune {options.prune}: not a number of days", "for instance --prune 30")
-    return options
 
 
 def _cache(options: CacheOptions) -> Verdict:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from schedlib import doctor
 from schedlib.environment import activate
-from schedlib.errors import SchedlineError
-from schedlib.names import unknown
+from schedlib.names import one_of
 from schedlib.options import Verbs, add_verb, flag, option
 from schedlib.paths import TYPED
 from schedlib.verdict import Verdict
@@ -19,7 +18,9 @@ from schedlib.verdict import Verdict
 
 @dataclass(frozen=True)
 class DoctorOptions:
-    jobs: tuple[str, ...] = option("JOB", f"some of {', '.join(doctor.JOBS)}", default=(), nargs="*")
+    jobs: tuple[str, ...] = option(
+        "JOB", f"some of {', '.join(doctor.JOBS)}", one_of("job", lambda: doctor.JOBS), default=(), nargs="*"
+    )
     install: bool = flag("--install", "install what the named jobs lack")
 
 
@@ -37,17 +38,9 @@ def add_parser(verbs: Verbs) -> None:
         into the cache. The exit code is 2 if a named job is not ready; without a name, if check is not.""",
         operands="[JOB ...]",
         options=DoctorOptions,
-        read=_checked,
         job=_doctor,
         libraries=(),
     )
-
-
-def _checked(options: DoctorOptions) -> DoctorOptions:
-    for name in options.jobs:
-        if name not in doctor.JOBS:
-            raise SchedlineError(unknown("job", name, tuple(doctor.JOBS)), "schedline doctor")
-    return options
 
 
 def _doctor(options: DoctorOptions) -> Verdict:

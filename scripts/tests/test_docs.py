@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import write_files
 from schedlib.errors import SchedlineError
 from schedlib.main import parser
 from schedlib.paths import PROJECT
@@ -180,12 +181,7 @@ def commands(root: Path) -> Iterator[tuple[Page, str, list[str]]]:
                 yield page, line, words
 
 
-@functools.cache
-def _parser() -> argparse.ArgumentParser:
-    top = parser()
-    for each in (top, *verbs_below(top).values()):
-        each.allow_abbrev = False
-    return top
+_parser = functools.cache(parser)
 
 
 def _refused(words: Sequence[str]) -> str:
@@ -205,12 +201,11 @@ def _refused(words: Sequence[str]) -> str:
 
 def wrong_commands(root: Path) -> list[str]:
     """Commands that do not parse. The files that they read are those of the scene."""
-    wrong = []
-    for page, line, words in commands(root):
-        reason = words[0] if words[:1] and words[0].startswith("make: ") else _refused(words)
-        if reason:
-            wrong.append(f"{page.name}: {line}: {reason}")
-    return wrong
+    found = (
+        (page, line, words[0] if words[:1] and words[0].startswith("make: ") else _refused(words))
+        for page, line, words in commands(root)
+    )
+    return [f"{page.name}: {line}: {reason}" for page, line, reason in found if reason]
 
 
 def verbs_below(
@@ -219,9 +214,8 @@ def verbs_below(
     """The parser of each verb and nested verb, by its words."""
     found = {before: top} if before else {}
     for action in top._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, verb in action.choices.items():
-                found |= verbs_below(verb, (*before, name))
+        for name, verb in action.choices.items() if isinstance(action, argparse._SubParsersAction) else ():
+            found |= verbs_below(verb, (*before, name))
     return found
 
 
@@ -237,24 +231,18 @@ def unnamed_verbs(root: Path) -> list[str]:
 def too_long(root: Path) -> list[str]:
     """A README that is too long for a first page, and pages that nobody reads to their end; words as `wc -w` counts."""
     words = {name: len(page.text.split()) for name, page in pages(root).items()}
-    wrong = []
-    if words["README.md"] > MOST_WORDS:
-        wrong.append(f"README.md has {words['README.md']} words, more than {MOST_WORDS}")
-    total = sum(words.values())
-    if total > MOST_WORDS_OF_DOCS:
-        wrong.append(f"README.md, CONTRIBUTING.md and docs/ have {total} words, more than {MOST_WORDS_OF_DOCS}")
-    return wrong
+    counts = (
+        ("README.md has", words["README.md"], MOST_WORDS),
+        ("all pages have", sum(words.values()), MOST_WORDS_OF_DOCS),
+    )
+    return [f"{what} {count} words, more than {most}" for what, count, most in counts if count > most]
 
 
 def missing_files(root: Path) -> list[str]:
     """Project files that a page names but that do not exist; <word> stands for anything."""
-    wrong = []
-    for page in pages(root).values():
-        for named in _NAMED.findall(page.text):
-            pattern = re.sub(r"<[\w-]*>", "*", named).rstrip(".-/")
-            if not any(root.glob(pattern)):
-                wrong.append(f"{page.name}: there is no {named}")
-    return wrong
+    named = ((page.name, name) for page in pages(root).values() for name in _NAMED.findall(page.text))
+    patterns = ((page, name, re.sub(r"<[\w-]*>", "*", name).rstrip(".-/")) for page, name in named)
+    return [f"{page}: there is no {name}" for page, name, pattern in patterns if not any(root.glob(pattern))]
 
 
 def unheld_claims(root: Path) -> list[str]:
@@ -285,15 +273,14 @@ def undated_tables(root: Path) -> list[str]:
     A section has its own date. Conditions that all sections share may stand above the first one.
     """
     wrong = []
-    for page in pages(root).values():
-        shared, *sections = page.text.split("\n## ") if page.name.startswith("docs/results/") else [""]
-        for section in sections:
-            title = section.split("\n")[0]
-            dated, *conditions = _MEASURED
+    dated, *conditions = _MEASURED
+    for page in (page for page in pages(root).values() if page.name.startswith("docs/results/")):
+        shared, *sections = page.text.split("\n## ")
+        for section in (section for section in sections if "\n|" in section):
             lacking = [] if re.search(dated, section) else [dated]
             lacking += [sign for sign in conditions if not re.search(sign, shared + section)]
-            if "\n|" in section and lacking:
-                wrong.append(f"{page.name}, {title}: lacks {', '.join(lacking)}")
+            if lacking:
+                wrong.append(f"{page.name}, {section.split(chr(10))[0]}: lacks {', '.join(lacking)}")
     return wrong
 
 
@@ -308,7 +295,7 @@ CHECKS: tuple[Callable[[Path], list[str]], ...] = (
     undated_tables,
 )
 
-PATCH = b"--- a/kernel/sched/sched.h\n+++ b/kernel/sched/sched.h\n@@ -1 +1 @@\n-x\n+y\n"
+PATCH = "--- a/kernel/sched/sched.h\n+++ b/kernel/sched/sched.h\n@@ -1 +1 @@\n-x\n+y\n"
 
 _KERNEL = ("Kbuild", "kernel/sched/sched.h", "lib/kunit/test.c", "kernel/sched/build_policy.c")
 
@@ -327,13 +314,13 @@ with/c2c.json without/c2c.json
 _PATCHES = ("my-diffs/a.diff", "my.patch", "pad.patch", "0001-sched.patch", "series.mbox")
 
 SCENE = {
-    **{f"{tree}{name}": b"" for tree in ("", "linux/", "linux-base/") for name in _KERNEL},
-    **dict.fromkeys(_EMPTY.split(), b""),
+    **{f"{tree}{name}": "" for tree in ("", "linux/", "linux-base/") for name in _KERNEL},
+    **dict.fromkeys(_EMPTY.split(), ""),
     **dict.fromkeys(_PATCHES, PATCH),
-    "lines.svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
-    "kunit/tests.txt": b"suite:case\n",
-    "my.config": b"CONFIG_SMP=y\n",
-    "my.sh": b"echo\n",
+    "lines.svg": "<svg xmlns='http://www.w3.org/2000/svg'/>",
+    "kunit/tests.txt": "suite:case\n",
+    "my.config": "CONFIG_SMP=y\n",
+    "my.sh": "echo\n",
 }
 """The files that the pages' commands read."""
 
@@ -343,16 +330,14 @@ class _Stdin:
 
     @property
     def buffer(self) -> io.BytesIO:
-        return io.BytesIO(PATCH)
+        return io.BytesIO(PATCH.encode())
 
 
 @pytest.fixture(autouse=True)
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A home directory, also the current directory, with the files for the commands; and a patch on standard input."""
     home = tmp_path / "home"
-    for name, content in SCENE.items():
-        (home / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / name).write_bytes(content)
+    write_files(home, SCENE)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(home)
     monkeypatch.setattr("sys.stdin", _Stdin())
@@ -424,9 +409,7 @@ SMALL = {
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     """A project without flaws, except that it does not show every verb."""
-    for name, text in SMALL.items():
-        (tmp_path / "small" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "small" / name).write_text(text)
+    write_files(tmp_path / "small", SMALL)
     return tmp_path / "small"
 
 

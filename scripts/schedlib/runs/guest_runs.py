@@ -106,9 +106,9 @@ def _measured(
         limit = timeout or _BOOT + sum(time_limit(each.row) for each in todo)
         with step(f"{len(todo)} runs in a guest with {guest.topology.cpus} CPUs, {limit / 60:.0f} min at most"):
             boot = guest.boot(archive, disk, log, limit)
-        machine = identity(disk)
-        plan = new_plan(suite, runs, seed, machine) if machine else None
-        if plan:
+        machine, verdict = identity(disk), Verdict.ERROR
+        if machine:
+            plan = new_plan(suite, runs, seed, machine)
             for _, other in boots:
                 refuse_another(other, plan, out)
             place = out / machine["boot_id"]
@@ -122,13 +122,11 @@ def _measured(
                 else:
                     found = brought(todo[slot], slot, disk, machine)
                 plan.keep(place, planned, found.run, found.log)
+            verdict, _ = conclude(options, suite, plan, place)
+        else:
+            say("the guest returned no fingerprint, so none of its runs is kept")
     expected = [f"{COLLECTION}:{each.name}" for each in todo]
     judgement = judge(log.read_bytes(), expected, ending=boot.ending, times=boot.times)
-    verdict = Verdict.ERROR
-    if plan:
-        verdict, _ = conclude(options, suite, plan, place)
-    else:
-        say("the guest returned no fingerprint, so none of its runs is kept")
     say("emulated CPUs: latencies and rates mean nothing; the runs show only whether each workload did its work")
     for problem in judgement.problems:
         if problem.verdict is not Verdict.PASS:

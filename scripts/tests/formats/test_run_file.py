@@ -154,23 +154,21 @@ def test_every_reader_refuses_it_for_the_same_reason(kind: str, tmp_path: Path) 
 
 def test_what_is_no_file_of_that_size_is_refused_at_once(tmp_path: Path) -> None:
     start = time.monotonic()
+    name = "rt-wakeup-1.json"
     for kind in ("pipe", "zero", "big", "directory", "nowhere"):
-        place = tmp_path / kind
-        place.mkdir()
-        path = place / "rt-wakeup-1.json"
+        (tmp_path / kind).mkdir()
+        path = tmp_path / kind / name
         if kind == "pipe":
             os.mkfifo(path)
         elif kind == "big":
             with path.open("wb") as file:
                 file.truncate(3 << 30)
-        elif kind != "directory":
-            path.symlink_to({"zero": "/dev/zero", "nowhere": "nowhere"}[kind])
-        else:
+        elif kind == "directory":
             path.mkdir()
-            (path / "rt-wakeup-1.json").symlink_to("/dev/tty")
-            path = path / path.name
-            place = path.parent
-        assert len(set(refusals(place, path.name))) == 1
+            (path / name).symlink_to("/dev/tty")
+        else:
+            path.symlink_to({"zero": "/dev/zero", "nowhere": "nowhere"}[kind])
+        assert len(set(refusals(path if kind == "directory" else path.parent, name))) == 1
     assert time.monotonic() - start < 5
 
 
