@@ -118,8 +118,11 @@ class Place:
         """The directory of the runs of this boot."""
         return self.out / machine.boot_id()
 
-    def run(self, *words: str, suite: bool = True, boot: str = "") -> subprocess.CompletedProcess[str]:
-        """Run the verb in this process, in another boot if one is named. Its tools run in processes of their own."""
+    def run(self, *words: str, suite: bool = True, boot: str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
+        """Run the verb in this process, in another boot if one is named. Its tools run in processes of their own.
+
+        It has to end with this code.
+        """
         out, err = StringIO(), StringIO()
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
             for name, value in self.environment.items():
@@ -129,13 +132,14 @@ class Place:
             patch.setattr(names, "CONFIGS", self.configs)
             patch.setattr(workload_suites, "SUITES", self.configs / "workloads")
             try:
-                code = main_of(run_verb)(self.words(*words, suite=suite))
+                found = main_of(run_verb)(self.words(*words, suite=suite))
             except SystemExit as ended:
-                code = int(ended.code or 0)
+                found = int(ended.code or 0)
             except SchedlineError as error:
                 print(f"schedline: {error}", file=err)
-                code = 2
-        return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+                found = 2
+        assert found == code, err.getvalue()
+        return subprocess.CompletedProcess(words, found, out.getvalue(), err.getvalue())
 
     def run_limited(self, wrapper: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run the verb as a program that another one starts."""

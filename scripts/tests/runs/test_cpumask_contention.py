@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from workload_runs import document, metrics
+from workload_runs import document, metrics, passed
 
 from schedlib.git import git
 from schedlib.guest import selftests
@@ -79,8 +79,7 @@ def two_by_two(tmp_path: Path) -> Path:
 
 
 def test_two_llcs_and_nodes_are_compared(program: Path, two_by_two: Path, tmp_path: Path) -> None:
-    code, said = run(program, "--sysfs", two_by_two, *QUICK, "--json", tmp_path / "masks.json")
-    assert code == 0, said
+    said = passed(run(program, "--sysfs", two_by_two, *QUICK, "--json", tmp_path / "masks.json"))
     for variant in VARIANTS:
         assert f"kept_{variant} # {variant}.lost 0 bits\n" in said
     found = metrics(tmp_path / "masks.json")
@@ -97,13 +96,11 @@ def test_two_llcs_and_nodes_are_compared(program: Path, two_by_two: Path, tmp_pa
 
 def test_more_cpus_than_a_cpu_set_has(program: Path, tmp_path: Path) -> None:
     root = machine(tmp_path / "sys", 1100, 4, 44)
-    code, said = run(program, "--sysfs", root, "--rounds", "1", "--seconds", "0.3", "--json", tmp_path / "masks.json")
-    assert code == 0, said
+    passed(run(program, "--sysfs", root, "--rounds", "1", "--seconds", "0.3", "--json", tmp_path / "masks.json"))
     found = metrics(tmp_path / "masks.json")
     assert [found[f"{variant}.masks"]["value"] for variant in VARIANTS] == [1, 4, 44, 44]
     assert all(found[f"{variant}.lost"]["value"] == 0 for variant in VARIANTS)
-    code, said = run(program, "--sysfs", root, "--rounds", "1", "--seconds", "0.05", "--cpus", "1023-1099,3")
-    assert code == 0, said
+    passed(run(program, "--sysfs", root, "--rounds", "1", "--seconds", "0.05", "--cpus", "1023-1099,3"))
 
 
 @pytest.mark.parametrize(
@@ -120,8 +117,7 @@ def test_more_cpus_than_a_cpu_set_has(program: Path, tmp_path: Path) -> None:
 def test_what_a_machine_cannot_show_is_absent(
     shape: tuple[int, int, int], words: Sequence[str], variants: Sequence[str], program: Path, tmp_path: Path
 ) -> None:
-    code, said = run(program, "--sysfs", machine(tmp_path, *shape), *QUICK, *words, "--json", tmp_path / "run.json")
-    assert code == 0, said
+    passed(run(program, "--sysfs", machine(tmp_path, *shape), *QUICK, *words, "--json", tmp_path / "run.json"))
     found = document(tmp_path / "run.json")
     for variant in variants:
         assert any(f"{variant}.percent_of_global".startswith(each["name"]) for each in found["absent"])

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workload_runs import DIRECTORY, ENDLESS, TINY, WORKLOADS, Place, compile_program, document, metrics
+from workload_runs import DIRECTORY, ENDLESS, TINY, WORKLOADS, Place, compile_program, document, metrics, passed
 
 from schedlib.export.export_job import programs
 from schedlib.paths import SELFTESTS
@@ -41,15 +41,14 @@ def tools(*names: str) -> Sequence[Any]:
 
 @pytest.mark.parametrize("tool", tools())
 def test_a_run_is_a_file_by_the_schema(tool: str, place: Place, tmp_path: Path) -> None:
-    code, said = place.tiny(tool, "--json", tmp_path / "run.json")
-    assert code == 0, said
+    said = passed(place.tiny(tool, "--json", tmp_path / "run.json"))
     assert "not ok" not in said
     found = document(tmp_path / "run.json")
     assert (found["tool"], found["status"]) == (tool, "DONE")
     assert tool in found["fingerprint"]["command_line"]
     assert Path("/proc/sys/kernel/random/boot_id").read_text().strip() == found["fingerprint"]["boot_id"]
     # A runner may name a directory for the last run of each workload.
-    code, said = place.tiny(tool, "--json", tmp_path / "run.json", SCHED_LATENCY_RESULTS=str(tmp_path))
+    place.tiny(tool, "--json", tmp_path / "run.json", SCHED_LATENCY_RESULTS=str(tmp_path))
     assert document(tmp_path / f"{tool}.json") == document(tmp_path / "run.json")
     assert not list(tmp_path.rglob("*.new"))
 
@@ -72,8 +71,7 @@ def test_several_runs_are_several_files(tool: str, place: Place, tmp_path: Path)
     assert code == 1
     assert "Bail out! --json" in said
     assert "No such file or directory" in said
-    code, said = place.tiny(tool, "--runs", "2", "--json", tmp_path / "run.json")
-    assert code == 0, said
+    said = passed(place.tiny(tool, "--runs", "2", "--json", tmp_path / "run.json"))
     for name in ("run.json", "run-2.json"):
         assert document(tmp_path / name)["status"] == "DONE"
 
@@ -114,8 +112,7 @@ def test_bad_input_is_named(words: Sequence[str], message: str, place: Place) ->
 @pytest.mark.parametrize("tool", tools())
 def test_one_cpu_is_enough(tool: str, place: Place, tmp_path: Path) -> None:
     cpu = min(os.sched_getaffinity(0))
-    code, said = place.tiny(tool, "--cpus", str(cpu), "--json", tmp_path / "run.json")
-    assert code == 0, said
+    passed(place.tiny(tool, "--cpus", str(cpu), "--json", tmp_path / "run.json"))
     assert {row["cpu"] for row in document(tmp_path / "run.json")["cpus"]} <= {cpu}
 
 
@@ -123,8 +120,7 @@ def test_one_cpu_is_enough(tool: str, place: Place, tmp_path: Path) -> None:
 def test_only_allowed_cpus_are_used(tool: str, place: Place, tmp_path: Path) -> None:
     cpu = max(os.sched_getaffinity(0))
     words = ["taskset", "-c", str(cpu)]
-    code, said = place.command(*words, place.programs / tool, *TINY[tool], "--json", tmp_path / "run.json")
-    assert code == 0, said
+    passed(place.command(*words, place.programs / tool, *TINY[tool], "--json", tmp_path / "run.json"))
     found = document(tmp_path / "run.json")
     assert {row["cpu"] for row in found["cpus"]} <= {cpu}
     assert f"CPUs {cpu}, " in found["fingerprint"]["machine"]
@@ -226,8 +222,7 @@ def test_without_rights_rt_is_a_skip(tool: str, place: Place, tmp_path: Path) ->
 
 
 def test_pingpong_waits_for_sleepers_and_sees_where_they_ran(place: Place, tmp_path: Path) -> None:
-    code, said = place.tiny("wakeup_pingpong", "--json", tmp_path / "run.json")
-    assert code == 0, said
+    passed(place.tiny("wakeup_pingpong", "--json", tmp_path / "run.json"))
     found = metrics(tmp_path / "run.json")
     values = {name: each["value"] for name, each in found.items()}
     for way in ("futex", "eventfd", "pipe"):
@@ -239,8 +234,7 @@ def test_pingpong_waits_for_sleepers_and_sees_where_they_ran(place: Place, tmp_p
 
 
 def test_storm_is_as_large_as_asked(place: Place, tmp_path: Path) -> None:
-    code, said = place.run("sleep_storm", "-c", "5", "-l", "4", "-m", "2", "--json", tmp_path / "run.json")
-    assert code == 0, said
+    passed(place.run("sleep_storm", "-c", "5", "-l", "4", "-m", "2", "--json", tmp_path / "run.json"))
     found = metrics(tmp_path / "run.json")
     assert found["sleeps"]["value"] == found["oversleep.samples"]["value"] == 5 * 2**4
     # Each child sleeps 16 times for 2 ms, on any machine.
@@ -335,8 +329,7 @@ def test_push_pull_runs_the_profile_that_was_asked_for(place: Place, tmp_path: P
 
 @needs_realtime
 def test_rt_wakeup_counts_each_cycle(place: Place, tmp_path: Path) -> None:
-    code, said = place.tiny("rt_wakeup", "--json", tmp_path / "run.json")
-    assert code == 0, said
+    passed(place.tiny("rt_wakeup", "--json", tmp_path / "run.json"))
     cpus = len(os.sched_getaffinity(0))
     assert metrics(tmp_path / "run.json")["timer.samples"]["value"] == 50 * cpus
     assert [row["n"] for row in document(tmp_path / "run.json")["cpus"]] == [50] * cpus

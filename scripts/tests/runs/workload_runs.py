@@ -69,6 +69,13 @@ class Place:
         return self.run(tool, *TINY[tool], *words, **more)
 
 
+def passed(found: tuple[int, str]) -> str:
+    """The output of a program that has to end with 0."""
+    code, said = found
+    assert code == 0, said
+    return said
+
+
 def compile_program(series: Tree, source: Path, program: Path) -> None:
     """Compile with the flags of the guest's build."""
     selftests.compile_program(series, source, program, "-Werror", "-static", "-iquote", str(DIRECTORY))
