@@ -122,5 +122,4 @@ class Browser:
         return answer["result"].get("value")
 
     def picture(self) -> bytes:
-        """The whole page as PNG."""
         return b64decode(self.tell("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"])

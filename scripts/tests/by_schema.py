@@ -27,9 +27,5 @@ def validator(name: str) -> Draft202012Validator:
 
 
 def validate(document: object, name: str) -> None:
-    """Check a document against a schema.
-
-    Raises:
-        jsonschema.ValidationError: it does not match.
-    """
+    """Raise a jsonschema.ValidationError if a document does not match a schema."""
     validator(name).validate(document)

@@ -105,20 +105,17 @@ def git(repository: Path, *words: str) -> str:
 
 
 def write_files(directory: Path, files: dict[str, str]) -> None:
-    """Write files below a directory."""
     for name, text in files.items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(text)
 
 
 def build(cache: Path, tree: Tree, commit: str, target: Target, configuration: Configuration) -> Kernel:
-    """Build under the lock that keeps other builds out."""
     with built(cache, tree, commit, target, configuration) as made:
         return made
 
 
 def check_out(tree: Tree, commit: str) -> None:
-    """Make the work tree show a commit."""
     with checked_out(tree, commit):
         pass
 
@@ -133,7 +130,6 @@ def read_words(module: Any, *words: str) -> Any:
 
 @pytest.fixture(scope="session")
 def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A git tree that looks like a kernel's, with one commit. Tests get copies of it."""
     directory = tmp_path_factory.mktemp("committed") / "linux"
     write_files(directory, FILES)
     git(directory, "init", "-q", "-b", "main", "--template=")
@@ -152,7 +148,6 @@ def kernel(committed: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, also for programs that a test starts."""
     directory = tmp_path / "cache"
     directory.mkdir()
     monkeypatch.setenv("SCHEDLINE_CACHE", str(directory))
@@ -167,15 +162,12 @@ def series() -> Tree:
 
 @pytest.fixture(scope="session")
 def user_tree(series: Tree) -> Path:
-    """A user's git tree: unpatched, two files modified; it stays there, so that its build stays warm.
-
-    Of one test file alone: files run beside each other, and this fixture resets the tree.
-    """
+    """See user_clone(). Of one test file alone: files run beside each other, and this fixture resets the tree."""
     return user_clone(series, "linux")
 
 
 def user_clone(series: Tree, name: str) -> Path:
-    """The clone of that name, in the cache: unpatched, two files modified."""
+    """A user's git tree: unpatched, two files modified; it stays in the cache, so that its build stays warm."""
     directory = cache_dir() / "test-user" / name
     if not directory.is_dir():
         half = directory.with_name(f"{name}.half")
@@ -194,7 +186,6 @@ def user_clone(series: Tree, name: str) -> Path:
 
 @pytest.fixture(scope="session")
 def workloads(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with all workloads, compiled."""
     directory = tmp_path_factory.mktemp("workloads")
     for tool in WORKLOADS:
         compile_program(series, DIRECTORY / f"{tool}.c", directory / tool)
@@ -209,5 +200,4 @@ def place(workloads: Path, tmp_path: Path) -> Place:
 
 @pytest.fixture
 def play(tmp_path: Path) -> SuitePlace:
-    """A suite of fake tools."""
     return SuitePlace(tmp_path)

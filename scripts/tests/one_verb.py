@@ -23,8 +23,6 @@ def parsed(verb: ModuleType, words: Sequence[str]) -> argparse.Namespace:
 
 
 def main_of(verb: ModuleType) -> Callable[[Sequence[str]], int]:
-    """A function that runs a command line and returns its exit code."""
-
     def main(words: Sequence[str]) -> int:
         arguments = parsed(verb, words)
         verdict: Verdict = arguments.job(arguments.read(arguments))

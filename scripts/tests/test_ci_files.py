@@ -35,7 +35,6 @@ def commands(text: str) -> list[list[str]]:
 
 
 def wrong(text: str) -> list[str]:
-    """What is said against the commands in a file."""
     found = []
     for words in commands(text):
         said = io.StringIO()

@@ -19,7 +19,6 @@ from test_docs import verbs_below
 
 
 def verbs() -> dict[str, argparse.ArgumentParser]:
-    """The parser of each verb, nested verbs included, by the verb's full name."""
     return {f"schedline {' '.join(words)}": verb for words, verb in verbs_below(main.parser()).items()}
 
 
@@ -56,7 +55,6 @@ def test_make_alone_prints_the_verbs() -> None:
 
 
 def dry_run(*words: str, **environment: str) -> str:
-    """What make would run."""
     argv = ["make", "-n", "-C", str(PROJECT), *words]
     done = subprocess.run(argv, check=True, capture_output=True, text=True, env=os.environ | environment)
     return done.stdout.replace("\\\n", " ")

@@ -64,7 +64,6 @@ class Page:
 
 
 def pages(root: Path) -> dict[str, Page]:
-    """README, CONTRIBUTING and the pages of docs/, by name."""
     files = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
     return {name: Page(name, path.read_text()) for path in files for name in [str(path.relative_to(root))]}
 
@@ -73,7 +72,6 @@ def pages(root: Path) -> dict[str, Page]:
 
 
 def _target(page: Page, link: str) -> tuple[str, str]:
-    """The file, relative to the top of the project, and the anchor."""
     path, _, anchor = link.partition("#")
     return os.path.normpath(Path(page.name).parent / path) if path else page.name, anchor
 
@@ -83,7 +81,6 @@ def _links(page: Page) -> Iterator[str]:
 
 
 def broken_links(root: Path) -> list[str]:
-    """Links to files or headings that do not exist."""
     known, wrong = pages(root), []
     for page in known.values():
         for link in _links(page):
@@ -96,7 +93,6 @@ def broken_links(root: Path) -> list[str]:
 
 
 def lost_pages(root: Path) -> list[str]:
-    """Pages that cannot be reached from README."""
     known, waiting, seen = pages(root), ["README.md"], set()
     while waiting:
         name = waiting.pop()
@@ -174,7 +170,6 @@ def _of_us(line: str) -> Iterator[list[str]]:
 
 
 def commands(root: Path) -> Iterator[tuple[Page, str, list[str]]]:
-    """Page, line and words of each schedline command on the pages."""
     for page in pages(root).values():
         for line in _lines(page):
             for words in _of_us(line):
@@ -211,7 +206,6 @@ def wrong_commands(root: Path) -> list[str]:
 def verbs_below(
     top: argparse.ArgumentParser, before: tuple[str, ...] = ()
 ) -> dict[tuple[str, ...], argparse.ArgumentParser]:
-    """The parser of each verb and nested verb, by its words."""
     found = {before: top} if before else {}
     for action in top._actions:
         for name, verb in action.choices.items() if isinstance(action, argparse._SubParsersAction) else ():
@@ -220,7 +214,6 @@ def verbs_below(
 
 
 def unnamed_verbs(root: Path) -> list[str]:
-    """Verbs that no page shows."""
     shown = {tuple(words[:length]) for _, _, words in commands(root) for length in range(1, len(words) + 1)}
     return [f"no page shows schedline {' '.join(verb)}" for verb in verbs_below(_parser()) if verb not in shown]
 
@@ -344,7 +337,6 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def examples() -> list[str]:
-    """The command lines in every --help."""
     texts = [_parser().format_help(), *(verb.format_help() for verb in verbs_below(_parser()).values())]
     lines = re.findall(r"^ +(?:.* \| )?(?:git bisect run )?(schedline .*)$", "\n".join(texts), re.M)
     found = {re.split(r"\s{2,}| # ", line)[0] for line in lines}

@@ -63,7 +63,6 @@ new file mode 100644
 
 
 def _campaign(campaign: Campaign) -> None:
-    """Ten boots of each kernel, with every metric that the default gates judge."""
     judged: dict[str, list[dict[str, Any]]] = {}
     for row in tomllib.loads((CONFIGS / "gates/default.toml").read_text())["metric"]:
         more = {"kind": "exceedance", "value": 7, "n": 100_000} if row["method"] == "rate" else {}

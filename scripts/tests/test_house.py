@@ -75,7 +75,6 @@ def imports() -> Mapping[str, frozenset[str]]:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """The package's modules that a file imports."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "schedlib":
             for alias in node.names:
@@ -86,7 +85,6 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def folder(module: str) -> str:
-    """The folder of a module; empty at the top."""
     return module.partition(".")[0] if "." in module else ""
 
 

@@ -25,8 +25,6 @@ LOGS = Path(__file__).parent / "logs"
 
 
 def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every command end with this exception."""
-
     def fail(_: object) -> int:
         raise error
 

@@ -29,7 +29,6 @@ def test_a_result_is_as_bad_as_its_worst_remark(remarks: tuple[str, ...], status
 
 
 def tracking(directory: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """Let b4 name a file with some text."""
     (directory / "tracking.json").write_text(text)
     monkeypatch.setenv("B4_TRACKING_FILE", str(directory / "tracking.json"))
 

@@ -47,7 +47,6 @@ TEXT = json.dumps(GOOD)
 
 
 def value(text: str) -> str:
-    """A run file with another value of the first metric."""
     return TEXT.replace("777777", text)
 
 

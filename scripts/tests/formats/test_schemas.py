@@ -30,7 +30,6 @@ main = main_of(dev_verb)
 
 
 def documents() -> dict[str, type[Document]]:
-    """Every kind of document, by the name of its schema in the files."""
     for path in sorted((SCRIPTS / "schedlib").rglob("*.py")):
         if "Document, frozen=True" in path.read_text():
             import_module(".".join(path.relative_to(SCRIPTS).with_suffix("").parts))
@@ -46,7 +45,6 @@ def test_what_others_read_has_a_schema(word: str, capsys: pytest.CaptureFixture[
 
 
 def parts(kind: Any, seen: set[type[Strict]]) -> Iterator[type[Strict]]:
-    """The types in a document, nested ones included."""
     if isinstance(kind, type) and issubclass(kind, Strict) and kind not in seen:
         seen.add(kind)
         yield kind

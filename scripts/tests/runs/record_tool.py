@@ -19,7 +19,6 @@ TOOLS = Path(__file__).parents[1] / "tools"
 
 
 def record(name: str, argv: list[str], after: float | None, number: signal.Signals) -> None:
-    """Run the command and write tools/NAME.json."""
     with tempfile.TemporaryDirectory() as place:
         Path(place).chmod(0o777)
         process = subprocess.Popen(
@@ -46,7 +45,6 @@ def record(name: str, argv: list[str], after: float | None, number: signal.Signa
 
 
 def main() -> None:
-    """Parse the command line."""
     words = sys.argv[1:]
     split = words.index("--")
     options, argv = words[:split], words[split + 1 :]

@@ -115,14 +115,10 @@ class Place:
 
     @property
     def boot(self) -> Path:
-        """The directory of the runs of this boot."""
         return self.out / machine.boot_id()
 
     def run(self, *words: str, suite: bool = True, boot: str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
-        """Run the verb in this process, in another boot if one is named. Its tools run in processes of their own.
-
-        It has to end with this code.
-        """
+        """Run the verb in this process, in another boot if one is named. It has to end with this code."""
         out, err = StringIO(), StringIO()
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
             for name, value in self.environment.items():
@@ -142,7 +138,6 @@ class Place:
         return subprocess.CompletedProcess(words, found, out.getvalue(), err.getvalue())
 
     def run_limited(self, wrapper: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        """Run the verb as a program that another one starts."""
         # With a limit on file sizes Python would leave truncated .pyc files.
         env = self.environment | {"PYTHONDONTWRITEBYTECODE": "1"}
         return subprocess.run([*wrapper, *self.argv()], check=False, capture_output=True, text=True, env=env)

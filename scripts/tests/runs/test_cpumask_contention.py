@@ -25,7 +25,6 @@ VARIANTS = ("global", "node", "llc", "llc_bytes")
 
 
 def compiled(series: Tree, directory: Path, text: str) -> Path:
-    """The program, compiled with the Makefile's flags."""
     source, program = directory / "program.c", directory / "program"
     source.write_text(text)
     selftests.compile_program(series, source, program, "-Werror", "-iquote", str(SOURCE.parent))
@@ -34,12 +33,10 @@ def compiled(series: Tree, directory: Path, text: str) -> Path:
 
 @pytest.fixture(scope="session")
 def program(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The unmodified program."""
     return compiled(series, tmp_path_factory.mktemp("program"), SOURCE.read_text())
 
 
 def run(program: Path, *words: str | Path, preload: Path | None = None) -> tuple[int, str]:
-    """Exit code and output."""
     environment = {"PATH": os.environ["PATH"], "SCHED_LATENCY_RESULTS": str(program.parent)}
     if preload:
         environment["LD_PRELOAD"] = str(preload)
@@ -74,7 +71,6 @@ def machine(root: Path, cpus: int, nodes: int, llcs: int) -> Path:
 
 @pytest.fixture
 def two_by_two(tmp_path: Path) -> Path:
-    """Two nodes with one LLC of 4 CPUs each."""
     return machine(tmp_path / "sys", 8, 2, 2)
 
 

@@ -51,7 +51,6 @@ def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def with_header(kernel: Path, text: str) -> None:
-    """Commit a kselftest.h to a tree."""
     write_files(kernel, {"tools/testing/selftests/kselftest.h": text})
     git(kernel, "add", "-A")
     git(kernel, "commit", "-q", "-m", "header")
@@ -105,7 +104,6 @@ def unpacked(kernel: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def run_there(unpacked: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the bundle's command where there is nothing else."""
     there = unpacked.parent / "bin"
     if not there.exists():
         there.mkdir()

@@ -32,7 +32,6 @@ HEAD = Head(
 
 
 def output(name: str) -> Output:
-    """A recorded run."""
     found = json.loads((RECORDED / f"{name}.json").read_text())
     return Output(found["argv"], found["exit_status"], found["stdout"], found["stderr"], found["files"])
 

@@ -27,7 +27,6 @@ RUNS = 5
 
 @pytest.fixture(scope="session")
 def harness(series: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workload with given measurements."""
     directory = tmp_path_factory.mktemp("harness")
     compile_program(series, Path(__file__).with_name("given_workload.c"), directory / "harness")
     return directory
@@ -52,7 +51,6 @@ class Machine:
             self.path.write_text(re.sub(r" [0-9a-f-]{36}\.", " before.", self.path.read_text()))
 
     def line(self, test: str, values: Sequence[float], *words: str, **environment: str) -> str:
-        """What a run says of a test."""
         _, said = self.run(values, *words, **environment)
         [line] = re.findall(rf"^(?:not )?ok \d+ {test}\b.*", said, re.M)
         return str(line)

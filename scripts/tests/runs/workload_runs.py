@@ -56,7 +56,6 @@ class Place:
         return kept | {"HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home), "TMPDIR": str(self.home)}
 
     def command(self, *words: str | Path, **more: str) -> tuple[int, str]:
-        """Exit code and output."""
         done = subprocess.run(
             words, check=False, capture_output=True, text=True, timeout=300, env=self.environment | more
         )
@@ -70,14 +69,12 @@ class Place:
 
 
 def passed(found: tuple[int, str]) -> str:
-    """The output of a program that has to end with 0."""
     code, said = found
     assert code == 0, said
     return said
 
 
 def compile_program(series: Tree, source: Path, program: Path) -> None:
-    """Compile with the flags of the guest's build."""
     selftests.compile_program(series, source, program, "-Werror", "-static", "-iquote", str(DIRECTORY))
 
 
@@ -94,7 +91,6 @@ KNOWN = {
 
 
 def plain(run: Run) -> dict[str, Any]:
-    """A run in the form of its file."""
     found: dict[str, Any] = json.loads(json.dumps(msgspec.to_builtins(run)))
     validate(found, "run-1")
     return found
@@ -114,7 +110,6 @@ def storm(
 
 
 def document(path: Path) -> dict[str, Any]:
-    """Read a run and check it against the schema."""
     found: dict[str, Any] = json.loads(path.read_text())
     validate(found, "run-1")
     return found
