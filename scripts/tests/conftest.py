@@ -13,11 +13,11 @@ import pytest
 from suite_place import Place as SuitePlace
 from workload_runs import DIRECTORY, WORKLOADS, Place, compile_program
 
+from one_verb import parsed
 from schedlib.cache import cache_dir
 from schedlib.kernel.build import Kernel, built
 from schedlib.kernel.kconfig import Configuration
 from schedlib.kernel.targets import Target
-from schedlib.options import VerbParser
 from schedlib.tree.kernel_tree import Tree, checked_out, fetch_series
 
 pytest_plugins = ("replayed",)
@@ -122,9 +122,7 @@ def check_out(tree: Tree, commit: str) -> None:
 
 def read_words(module: Any, *words: str) -> Any:
     """The options that a verb's module makes of a command line. Nothing is run."""
-    parser = VerbParser()
-    module.add_parser(parser.add_subparsers())
-    arguments = parser.parse_args(words)
+    arguments = parsed(module, words)
     return arguments.read(arguments)
 
 

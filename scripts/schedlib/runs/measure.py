@@ -35,15 +35,6 @@ _PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
-class Means:
-    """What all runs share. `no_fifo`: why SCHED_FIFO cannot be used; empty if it can."""
-
-    programs: Path | None
-    fingerprint: Mapping[str, str]
-    no_fifo: str
-
-
-@dataclass(frozen=True)
 class Measured:
     run: Run
     log: str
@@ -153,15 +144,17 @@ def read_run(row: WorkloadRow, head: Head, argv: Sequence[str], finished: Finish
     return Measured(replace(found or run_of(head, reading), process=process), log)
 
 
-def measure(row: WorkloadRow, means: Means, place: Path) -> Measured:
-    """Run a row once, in an empty directory."""
-    head = head_of(row, means.fingerprint, *now())
-    why, missing = why_not(row, means.no_fifo)
+def measure(
+    row: WorkloadRow, place: Path, *, programs: Path | None, fingerprint: Mapping[str, str], no_fifo: str
+) -> Measured:
+    """Run a row once, in an empty directory. `no_fifo`: why SCHED_FIFO cannot be used; empty if it can."""
+    head = head_of(row, fingerprint, *now())
+    why, missing = why_not(row, no_fifo)
     if why:
         return skipped(head, row, why, missing)
     server = TOOLS[row.tool].server if row.tool else None
     env = {} if row.tool else {"SCHED_LATENCY_RESULTS": str(place)}
-    argv = command(row, means.programs or place)
+    argv = command(row, programs or place)
     before = snapshot()
     # pi_stress has a thread that never sleeps while the other threads take precedence over it.
     rt_seconds = row.seconds + RT_SECONDS

@@ -147,7 +147,12 @@ def differences(tree: Tree, sources: Sequence[PackagedKernel]) -> list[str]:
 
 
 def build_kernels(options: KernelsOptions) -> Verdict:
-    arch = _native_arch()
+    archs = [arch for arch in arch_table().values() if arch.make != "um"]
+    # This machine's own needs no cross compiler.
+    native = next((arch.make for arch in archs if not arch.compiler), None)
+    if native is None:
+        known = ", ".join(arch.name for arch in archs)
+        raise SchedlineError(f"kernels cannot be built for {platform.machine()}", f"known are {known}")
     needs = ["build", *options.tree.needs, "layout", "objtool", "kernels"]
     doctor.require([*needs, "kernels-deb"] if options.package == "deb" else needs)
     cache = cache_dir()
@@ -161,8 +166,8 @@ def build_kernels(options: KernelsOptions) -> Verdict:
         sources.append(with_placebo(tree, sources, mail))
     notes = differences(tree, sources)
     text = options.config.read_text()
-    with place_of(cache, tree, text, arch) as place:
-        built, said = _kernels(place, tree, sources, text, arch, options.package)
+    with place_of(cache, tree, text, native) as place:
+        built, said = _kernels(place, tree, sources, text, native, options.package)
         notes += said
         out, files = options.out, [Path(name) for kernel in built for name in kernel.files]
         out.mkdir(parents=True, exist_ok=True)
@@ -189,15 +194,6 @@ def build_kernels(options: KernelsOptions) -> Verdict:
             print(f"    struct {name}: {size_text(size)}")
     print("\n".join([*notes, *boot_lines(delivered, options.out)]))
     return Verdict.PASS
-
-
-def _native_arch() -> str:
-    archs = [arch for arch in arch_table().values() if arch.make != "um"]
-    for arch in archs:
-        if not arch.compiler:
-            return arch.make
-    known = ", ".join(arch.name for arch in archs)
-    raise SchedlineError(f"kernels cannot be built for {platform.machine()}", f"known are {known}")
 
 
 def boot_lines(built: Sequence[PackagedKernel], out: Path) -> list[str]:

@@ -9,7 +9,8 @@ import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from schedlib.cache import cache_dir, lock
@@ -18,14 +19,14 @@ from schedlib.formats import document
 from schedlib.kernel.machine import fingerprint
 from schedlib.paths import PLAN
 from schedlib.progress import say, step
-from schedlib.runs.measure import KEPT, Means, measure
+from schedlib.runs.measure import KEPT, Measured, measure
 from schedlib.runs.plan import PlannedRun, RunPlan, boots_in, new_plan, refuse_another, runs_wanted, why_not_kept
 from schedlib.runs.programs import compiled, pack
 from schedlib.runs.run_verb import PackOptions, RunOptions
 from schedlib.runs.runs_report import clock, conclude, report
 from schedlib.runs.tool_process import kept_settings, replay, why_no_fifo
 from schedlib.runs.tools import TOOLS
-from schedlib.runs.workload_suites import Suite, chosen, load_suite
+from schedlib.runs.workload_suites import Suite, WorkloadRow, chosen, load_suite
 from schedlib.verdict import Verdict
 
 
@@ -103,7 +104,8 @@ def _run_here(options: RunOptions, suite: Suite, out: Path, cache: Path, journal
     programs = compiled(cache, own) if own else None
     document.write(place / PLAN, plan)
     try:
-        _measure_all(suite, plan, todo, place, Means(programs, machine, why_no_fifo()), journal)
+        make = partial(measure, programs=programs, fingerprint=machine, no_fifo=why_no_fifo())
+        _measure_all(suite, plan, todo, place, make, journal)
     except (KeyboardInterrupt, SystemExit):
         say(f"stopped; finished runs are kept. next: {again}")
         raise
@@ -120,7 +122,12 @@ def _run_here(options: RunOptions, suite: Suite, out: Path, cache: Path, journal
 
 
 def _measure_all(
-    suite: Suite, plan: RunPlan, todo: Sequence[PlannedRun], out: Path, means: Means, journal: Path
+    suite: Suite,
+    plan: RunPlan,
+    todo: Sequence[PlannedRun],
+    out: Path,
+    make: Callable[[WorkloadRow, Path], Measured],
+    journal: Path,
 ) -> None:
     rows = {row.name: row for row in suite.rows}
     expected = {row.name: row.seconds for row in suite.rows}
@@ -131,7 +138,7 @@ def _measure_all(
         # Use the disk of the results, so that a full disk is noticed.
         with tempfile.TemporaryDirectory(dir=out, prefix=".now-") as place, step(text):
             with kept_settings(journal):
-                measured = measure(row, means, Path(place))
+                measured = make(row, Path(place))
             if measured.run.status == "ERROR" and not shutil.disk_usage(place).free:
                 full = f"the disk of {out} is full: the output of {run.row} was cut off"
                 raise SchedlineError(full, "make room: df -h")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from workload_runs import document, metrics, passed
+from workload_runs import document, ended, metrics
 
 from schedlib.git import git
 from schedlib.guest import selftests
@@ -75,7 +75,7 @@ def two_by_two(tmp_path: Path) -> Path:
 
 
 def test_two_llcs_and_nodes_are_compared(program: Path, two_by_two: Path, tmp_path: Path) -> None:
-    said = passed(run(program, "--sysfs", two_by_two, *QUICK, "--json", tmp_path / "masks.json"))
+    said = ended(run(program, "--sysfs", two_by_two, *QUICK, "--json", tmp_path / "masks.json"))
     for variant in VARIANTS:
         assert f"kept_{variant} # {variant}.lost 0 bits\n" in said
     found = metrics(tmp_path / "masks.json")
@@ -92,11 +92,11 @@ def test_two_llcs_and_nodes_are_compared(program: Path, two_by_two: Path, tmp_pa
 
 def test_more_cpus_than_a_cpu_set_has(program: Path, tmp_path: Path) -> None:
     root = machine(tmp_path / "sys", 1100, 4, 44)
-    passed(run(program, "--sysfs", root, "--rounds", "1", "--seconds", "0.3", "--json", tmp_path / "masks.json"))
+    ended(run(program, "--sysfs", root, "--rounds", "1", "--seconds", "0.3", "--json", tmp_path / "masks.json"))
     found = metrics(tmp_path / "masks.json")
     assert [found[f"{variant}.masks"]["value"] for variant in VARIANTS] == [1, 4, 44, 44]
     assert all(found[f"{variant}.lost"]["value"] == 0 for variant in VARIANTS)
-    passed(run(program, "--sysfs", root, "--rounds", "1", "--seconds", "0.05", "--cpus", "1023-1099,3"))
+    ended(run(program, "--sysfs", root, "--rounds", "1", "--seconds", "0.05", "--cpus", "1023-1099,3"))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_more_cpus_than_a_cpu_set_has(program: Path, tmp_path: Path) -> None:
 def test_what_a_machine_cannot_show_is_absent(
     shape: tuple[int, int, int], words: Sequence[str], variants: Sequence[str], program: Path, tmp_path: Path
 ) -> None:
-    passed(run(program, "--sysfs", machine(tmp_path, *shape), *QUICK, *words, "--json", tmp_path / "run.json"))
+    ended(run(program, "--sysfs", machine(tmp_path, *shape), *QUICK, *words, "--json", tmp_path / "run.json"))
     found = document(tmp_path / "run.json")
     for variant in variants:
         assert any(f"{variant}.percent_of_global".startswith(each["name"]) for each in found["absent"])
@@ -122,8 +122,7 @@ def test_what_a_machine_cannot_show_is_absent(
 
 def test_masks_that_are_changed_without_a_locked_instruction_lose_bits(program: Path, two_by_two: Path) -> None:
     # Threads that share one CPU would lose nothing: this needs two CPUs of the host.
-    code, said = run(program, "--sysfs", two_by_two, "--rounds", "1", "--seconds", "0.5", "--racy")
-    assert code == 1
+    said = ended(run(program, "--sysfs", two_by_two, "--rounds", "1", "--seconds", "0.5", "--racy"), 1)
     assert "not ok 1 kept_global # " in said
     assert "\nok 4 kept_llc_bytes # " in said
 
@@ -141,8 +140,7 @@ def test_mutants_die(old: str, new: str, fails: str, series: Tree, two_by_two: P
     text = SOURCE.read_text()
     assert text.count(old) == 1
     mutant = compiled(series, tmp_path, text.replace(old, new))
-    code, said = run(mutant, "--sysfs", two_by_two, *QUICK)
-    assert code == 1
+    said = ended(run(mutant, "--sysfs", two_by_two, *QUICK), 1)
     assert any(line.startswith("not ok") and fails in line.split() for line in said.splitlines()), said
 
 
@@ -159,8 +157,7 @@ def test_sysfs_that_cannot_be(name: str, text: str | None, message: str, program
     path.unlink()
     if text:
         path.write_text(text)
-    code, said = run(program, "--sysfs", two_by_two)
-    assert code == 1
+    said = ended(run(program, "--sysfs", two_by_two), 1)
     assert message.format(two_by_two) in said
 
 

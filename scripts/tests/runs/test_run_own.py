@@ -21,7 +21,7 @@ from schedlib.formats.run_file import Head, Metric, Reading, Run, run_of
 from schedlib.guest.selftests import flags
 from schedlib.kernel.machine import fingerprint
 from schedlib.runs import measure as measure_module
-from schedlib.runs.measure import Means, measure, skipped
+from schedlib.runs.measure import measure, skipped
 from schedlib.runs.runs_report import RunsRow, judge_all, judge_run, lacks_program
 from schedlib.runs.tool_process import Finished, run_guarded, why_no_fifo
 from schedlib.runs.workload_suites import OWN, WorkloadRow
@@ -39,7 +39,7 @@ STORM = WorkloadRow(
 
 def run(programs: Path, place: Path) -> Run:
     place.mkdir()
-    found = measure(STORM, Means(programs, fingerprint(), ""), place).run
+    found = measure(STORM, place, programs=programs, fingerprint=fingerprint(), no_fifo="").run
     plain(found)
     return found
 
@@ -137,7 +137,7 @@ def test_a_row_may_be_awake_for_all_of_its_time(tmp_path: Path, monkeypatch: pyt
     programs = played(tmp_path / "programs", done(), "exit 0")
     row = msgspec.structs.replace(STORM, seconds=300)
     (tmp_path / "place").mkdir()
-    measure(row, Means(programs, fingerprint(), ""), tmp_path / "place")
+    measure(row, tmp_path / "place", programs=programs, fingerprint=fingerprint(), no_fifo="")
     assert given[0] > row.seconds
 
 
@@ -155,7 +155,7 @@ def test_a_tool_is_not_trusted_when_the_clock_of_the_wall_was_set(
     monkeypatch.setattr(measure_module, "_version", lambda *_: "")
     monkeypatch.setattr(measure_module, "why_not", lambda *_: ("", False))
     row = WorkloadRow(name="bench", tool="hackbench", seconds=1, work="tasks", metrics={"tasks": "tasks"})
-    found = measure(row, Means(None, fingerprint(), ""), tmp_path).run
+    found = measure(row, tmp_path, programs=None, fingerprint=fingerprint(), no_fifo="").run
     plain(found)
     assert found.status == status
     assert found.noise and found.noise.clock_step_s == pytest.approx(seconds, abs=0.09)

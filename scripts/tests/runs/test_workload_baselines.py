@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from workload_runs import TINY, WORKLOADS, Place, compile_program, document, passed
+from workload_runs import TINY, WORKLOADS, Place, compile_program, document, ended
 
 from proof.thresholds import outcome
 from schedlib.tree.kernel_tree import Tree
@@ -211,8 +211,7 @@ def test_another_combination_is_a_skip(machine: Machine) -> None:
 
 
 def test_no_baseline_is_said_with_the_command(place: Place, tmp_path: Path) -> None:
-    code, said = place.tiny(TOOL)
-    assert code == 0
+    said = ended(place.tiny(TOOL))
     assert f"sleeps_within_baseline # SKIP no baseline: {TOOL} --record" in said
     code, said = place.tiny(TOOL, "--record", "--runs", "3")
     if "most runs are disturbed" in said:
@@ -239,8 +238,7 @@ def test_a_full_disk_keeps_the_old_baseline(machine: Machine) -> None:
     machine.counter.write_text("0\n")
     words = f'trap "" XFSZ; ulimit -f 1; exec "$0" --record --limits {machine.path}'
     more = {"COUNTER": str(machine.counter), "VALUES": "1"}
-    code, said = machine.place.command("sh", "-c", words, machine.place.programs / "harness", **more)
-    assert code == 1
+    said = ended(machine.place.command("sh", "-c", words, machine.place.programs / "harness", **more), 1)
     assert f"Bail out! --record: {machine.path}: File too large" in said
     assert machine.path.read_bytes() == before
     assert not list(machine.path.parent.glob("*.new"))
@@ -281,8 +279,7 @@ def test_limits_of_the_user(machine: Machine) -> None:
     ],
 )
 def test_limits_that_cannot_be(limit: str, message: str, machine: Machine) -> None:
-    code, said = machine.run([1], "--limit", limit)
-    assert code == 1
+    said = ended(machine.run([1], "--limit", limit), 1)
     assert message in said
 
 
@@ -295,8 +292,7 @@ def test_slices_are_counted_over_all_runs(share: int, machine: Machine) -> None:
 
 
 def test_what_was_neither_measured_nor_explained_has_failed(machine: Machine) -> None:
-    code, said = machine.run([1])
-    assert code == 1
+    said = ended(machine.run([1]), 1)
     assert "not ok 6 absent # bogus was not measured\n" in said
 
 
@@ -351,7 +347,7 @@ def hog(policy: int) -> Iterator[None]:
 @pytest.mark.parametrize("policy", [os.SCHED_OTHER, os.SCHED_FIFO])
 def test_a_load_is_named_and_another_rt_task_is_no_excuse(policy: int, place: Place, tmp_path: Path) -> None:
     with hog(policy):
-        said = passed(place.run(TOOL, "--children", "4", "--log-loops", "8", "--json", tmp_path / "run.json"))
+        said = ended(place.run(TOOL, "--children", "4", "--log-loops", "8", "--json", tmp_path / "run.json"))
     found = document(tmp_path / "run.json")["disturbance"]
     if policy == os.SCHED_FIFO:
         assert found["realtime_percent"] > 1

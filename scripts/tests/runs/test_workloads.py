@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workload_runs import DIRECTORY, ENDLESS, TINY, WORKLOADS, Place, compile_program, document, metrics, passed
+from workload_runs import DIRECTORY, ENDLESS, TINY, WORKLOADS, Place, compile_program, document, ended, metrics
 
 from schedlib.export.export_job import programs
 from schedlib.paths import SELFTESTS
@@ -41,7 +41,7 @@ def tools(*names: str) -> Sequence[Any]:
 
 @pytest.mark.parametrize("tool", tools())
 def test_a_run_is_a_file_by_the_schema(tool: str, place: Place, tmp_path: Path) -> None:
-    said = passed(place.tiny(tool, "--json", tmp_path / "run.json"))
+    said = ended(place.tiny(tool, "--json", tmp_path / "run.json"))
     assert "not ok" not in said
     found = document(tmp_path / "run.json")
     assert (found["tool"], found["status"]) == (tool, "DONE")
@@ -67,19 +67,17 @@ def test_output_is_ktap_with_a_plan_and_the_listed_names(tool: str, place: Place
 
 @pytest.mark.parametrize("tool", tools())
 def test_several_runs_are_several_files(tool: str, place: Place, tmp_path: Path) -> None:
-    code, said = place.tiny(tool, "--runs", "2", "--json", tmp_path / "a.b" / "run.json")
-    assert code == 1
+    said = ended(place.tiny(tool, "--runs", "2", "--json", tmp_path / "a.b" / "run.json"), 1)
     assert "Bail out! --json" in said
     assert "No such file or directory" in said
-    said = passed(place.tiny(tool, "--runs", "2", "--json", tmp_path / "run.json"))
+    said = ended(place.tiny(tool, "--runs", "2", "--json", tmp_path / "run.json"))
     for name in ("run.json", "run-2.json"):
         assert document(tmp_path / name)["status"] == "DONE"
 
 
 @pytest.mark.parametrize("tool", tools())
 def test_help_has_each_option(tool: str, place: Place) -> None:
-    code, said = place.run(tool, "--help")
-    assert code == 0
+    said = ended(place.run(tool, "--help"))
     assert said.startswith(f"usage: {tool} [options]\n")
     for word in ("--json WORD", "--runs N", "--record", *(w for w in TINY[tool] if w.startswith("--"))):
         assert word in said
@@ -104,15 +102,14 @@ def test_help_has_each_option(tool: str, place: Place) -> None:
 )
 def test_bad_input_is_named(words: Sequence[str], message: str, place: Place) -> None:
     # All workloads parse their options in the same way: one program is enough.
-    code, said = place.run("sleep_storm", *words)
-    assert code == 1
+    said = ended(place.run("sleep_storm", *words), 1)
     assert f"Bail out! {message}" in said
 
 
 @pytest.mark.parametrize("tool", tools())
 def test_one_cpu_is_enough(tool: str, place: Place, tmp_path: Path) -> None:
     cpu = min(os.sched_getaffinity(0))
-    passed(place.tiny(tool, "--cpus", str(cpu), "--json", tmp_path / "run.json"))
+    ended(place.tiny(tool, "--cpus", str(cpu), "--json", tmp_path / "run.json"))
     assert {row["cpu"] for row in document(tmp_path / "run.json")["cpus"]} <= {cpu}
 
 
@@ -120,7 +117,7 @@ def test_one_cpu_is_enough(tool: str, place: Place, tmp_path: Path) -> None:
 def test_only_allowed_cpus_are_used(tool: str, place: Place, tmp_path: Path) -> None:
     cpu = max(os.sched_getaffinity(0))
     words = ["taskset", "-c", str(cpu)]
-    passed(place.command(*words, place.programs / tool, *TINY[tool], "--json", tmp_path / "run.json"))
+    ended(place.command(*words, place.programs / tool, *TINY[tool], "--json", tmp_path / "run.json"))
     found = document(tmp_path / "run.json")
     assert {row["cpu"] for row in found["cpus"]} <= {cpu}
     assert f"CPUs {cpu}, " in found["fingerprint"]["machine"]
@@ -131,8 +128,7 @@ def test_only_allowed_cpus_are_used(tool: str, place: Place, tmp_path: Path) -> 
 def test_full_disk_is_said(tool: str, place: Place, tmp_path: Path) -> None:
     # A limit on file sizes stands in for a full disk. The incomplete file is removed.
     limited = f'ulimit -f 1; exec "$0" "$@" --json {tmp_path}/run.json'
-    code, said = place.command("sh", "-c", f"trap '' XFSZ; {limited}", place.programs / tool, *TINY[tool])
-    assert code == 1
+    said = ended(place.command("sh", "-c", f"trap '' XFSZ; {limited}", place.programs / tool, *TINY[tool]), 1)
     assert f"Bail out! --json {tmp_path}/run.json: File too large" in said
     assert not list(tmp_path.rglob("run.json*")) and not list(tmp_path.rglob("*.new"))
 
@@ -213,8 +209,7 @@ def test_without_rights_rt_is_a_skip(tool: str, place: Place, tmp_path: Path) ->
     shutil.copy(place.programs / tool, program)
     # The path to the directory may be closed to other users, so make it the working directory.
     user = ["env", "-C", str(tmp_path), "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    code, said = place.command(*user, f"./{tool}", "--json", "run.json", TMPDIR=".")
-    assert code == 4, said
+    said = ended(place.command(*user, f"./{tool}", "--json", "run.json", TMPDIR="."), 4)
     assert "1..0 # SKIP SCHED_FIFO needs root" in said
     found = document(tmp_path / "run.json")
     assert found["status"] == "SKIP"
@@ -222,7 +217,7 @@ def test_without_rights_rt_is_a_skip(tool: str, place: Place, tmp_path: Path) ->
 
 
 def test_pingpong_waits_for_sleepers_and_sees_where_they_ran(place: Place, tmp_path: Path) -> None:
-    passed(place.tiny("wakeup_pingpong", "--json", tmp_path / "run.json"))
+    ended(place.tiny("wakeup_pingpong", "--json", tmp_path / "run.json"))
     found = metrics(tmp_path / "run.json")
     values = {name: each["value"] for name, each in found.items()}
     for way in ("futex", "eventfd", "pipe"):
@@ -234,7 +229,7 @@ def test_pingpong_waits_for_sleepers_and_sees_where_they_ran(place: Place, tmp_p
 
 
 def test_storm_is_as_large_as_asked(place: Place, tmp_path: Path) -> None:
-    passed(place.run("sleep_storm", "-c", "5", "-l", "4", "-m", "2", "--json", tmp_path / "run.json"))
+    ended(place.run("sleep_storm", "-c", "5", "-l", "4", "-m", "2", "--json", tmp_path / "run.json"))
     found = metrics(tmp_path / "run.json")
     assert found["sleeps"]["value"] == found["oversleep.samples"]["value"] == 5 * 2**4
     # Each child sleeps 16 times for 2 ms, on any machine.
@@ -322,14 +317,13 @@ def test_push_pull_runs_the_profile_that_was_asked_for(place: Place, tmp_path: P
         assert late == (found[has]["value"] if profile == "overload" else 0)
         assert not any(name.startswith(lacks) for name in found)
         assert "# SKIP another profile was asked for" in said
-    code, said = place.run("rt_push_pull", "--profile", "other")
-    assert code == 1
+    said = ended(place.run("rt_push_pull", "--profile", "other"), 1)
     assert "Bail out! --profile other: overload, pinned-groups or both" in said
 
 
 @needs_realtime
 def test_rt_wakeup_counts_each_cycle(place: Place, tmp_path: Path) -> None:
-    passed(place.tiny("rt_wakeup", "--json", tmp_path / "run.json"))
+    ended(place.tiny("rt_wakeup", "--json", tmp_path / "run.json"))
     cpus = len(os.sched_getaffinity(0))
     assert metrics(tmp_path / "run.json")["timer.samples"]["value"] == 50 * cpus
     assert [row["n"] for row in document(tmp_path / "run.json")["cpus"]] == [50] * cpus
@@ -374,8 +368,7 @@ def test_what_is_no_list(text: str, library: Path) -> None:
 def test_quantiles_are_near_the_true_ones(seed: int, library: Path) -> None:
     drawn = random.Random(seed)  # noqa: S311
     numbers = sorted(int(drawn.lognormvariate(8 + seed, 1 + seed / 3)) for _ in range(2000))
-    code, said = run_library(library, numbers=" ".join(map(str, numbers)))
-    assert code == 0
+    said = ended(run_library(library, numbers=" ".join(map(str, numbers))))
     n, most, *quantiles = map(float, said.split())
     assert (n, most) == (2000, numbers[-1])
     for percent, quantile in enumerate(quantiles):
@@ -385,8 +378,7 @@ def test_quantiles_are_near_the_true_ones(seed: int, library: Path) -> None:
 
 
 def test_what_is_too_long_is_never_less_than_the_truth(library: Path) -> None:
-    code, said = run_library(library, numbers=f"5 {2**40 - 1} {2**40} {2**44}")
-    assert code == 0
+    said = ended(run_library(library, numbers=f"5 {2**40 - 1} {2**40} {2**44}"))
     n, most, *quantiles = map(float, said.split())
     assert (n, most) == (4, 2**44)
     assert quantiles[100] == quantiles[75] == 2**44

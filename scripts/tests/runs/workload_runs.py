@@ -68,10 +68,10 @@ class Place:
         return self.run(tool, *TINY[tool], *words, **more)
 
 
-def passed(found: tuple[int, str]) -> str:
-    code, said = found
-    assert code == 0, said
-    return said
+def ended(found: tuple[int, str], code: int = 0) -> str:
+    """The output of a program that has to end with this code."""
+    assert found[0] == code, found[1]
+    return found[1]
 
 
 def compile_program(series: Tree, source: Path, program: Path) -> None:
