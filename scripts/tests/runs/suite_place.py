@@ -25,24 +25,16 @@ from schedlib.paths import CONFIGS, PROJECT
 from schedlib.runs import run_verb, workload_suites
 
 DRIVER = """
-import argparse, signal, sys
+import sys
 from pathlib import Path
-from schedlib import names
-from schedlib.errors import SchedlineError
-from schedlib.runs import run_verb, workload_suites
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
+from schedlib import main, names
+from schedlib.runs import workload_suites
+main.activate = lambda *_, **__: None
 names.CONFIGS = Path(sys.argv[1])
 workload_suites.SUITES = names.CONFIGS / "workloads"
-parser = argparse.ArgumentParser()
-run_verb.add_parser(parser.add_subparsers())
-arguments = parser.parse_args(sys.argv[2:])
-try:
-    sys.exit(arguments.job(arguments.read(arguments)).exit_code)
-except (SchedlineError, OSError) as error:
-    print(f"schedline: {error}", file=sys.stderr)
-    sys.exit(2)
+sys.exit(main.start(sys.argv[2:]))
 """
-"""The verb as a program, without main.py, which would look for its libraries in the test's cache."""
+"""The command, without looking for its libraries in the test's cache."""
 
 HACKBENCH = "echo 'groups (== 40 tasks)'; echo 'Each sender will pass 5 messages'; echo 'Time: 0.5'\n"
 PI_STRESS = """echo '{"inversion": %d, "return_code": %d}' > out.json\n"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -325,7 +326,7 @@ def test_a_full_disk_leaves_nothing_that_is_trusted(play: Place) -> None:
     done = play.run_limited([sys.executable, "-c", limited % "sys.argv[1], sys.argv[1:]"])
     assert done.returncode != 0
     # The path of the file shows which disk is full.
-    assert f"File too large: '{play.boot}/" in done.stderr
+    assert re.search(rf"{play.boot}/\S+: File too large", done.stderr)
     assert "Traceback" not in done.stderr
     assert (play.boot / "plan").exists()
     assert not list(play.boot.glob("*.json"))
