@@ -18,27 +18,24 @@ _ANSWER = 60.0
 """Seconds that one command may take on a machine with other work."""
 
 
+_FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars --no-first-run "
+    "--disable-background-networking --remote-debugging-pipe"
+)
+"""No sandbox: tests run as root, and the page is our own."""
+
+
 class Browser:
     """One Chromium with one page and its own profile."""
 
     def __init__(self, program: str, profile: Path) -> None:
         read_commands, self._commands = os.pipe()
         self._answers, write_answers = os.pipe()
-        # No sandbox: tests run as root, and the page is our own. Chromium reads from 3 and writes to 4.
-        argv = [
-            program,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--hide-scrollbars",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--remote-debugging-pipe",
-            f"--user-data-dir={profile}",
-            "about:blank",
-        ]
-        command = f"exec {shlex.join(argv)} 3<&{read_commands} 4>&{write_answers}"
+        # Chromium reads from 3 and writes to 4.
+        command = (
+            f"exec {shlex.quote(program)} {_FLAGS} --user-data-dir={shlex.quote(str(profile))} about:blank "
+            f"3<&{read_commands} 4>&{write_answers}"
+        )
         self._process = subprocess.Popen(
             ["bash", "-c", command],
             pass_fds=(read_commands, write_answers),

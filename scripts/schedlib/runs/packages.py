@@ -165,7 +165,7 @@ def build_kernels(options: KernelsOptions) -> Verdict:
         mail = options.placebo if isinstance(options.placebo, Path) else placebo_of(tree, options.changes[0])
         sources.append(with_placebo(tree, sources, mail))
     notes = differences(tree, sources)
-    text = options.config.read_text()
+    text = options.config.read_text(errors="replace")
     with place_of(cache, tree, text, native) as place:
         built, said = _kernels(place, tree, sources, text, native, options.package)
         notes += said
