@@ -71,11 +71,6 @@ def pinned(extra: str, *, download: bool = True) -> Path:
     return directory / "bin/python"
 
 
-def lock_file(extra: str) -> Path:
-    """The file that the cache's environment of an extra was made from, for another pip."""
-    return pinned(extra).parent.parent / "lock.txt"
-
-
 def places() -> frozenset[Path]:
     """The virtual environments that this version of schedline uses."""
     return frozenset(map(_place, extras()))

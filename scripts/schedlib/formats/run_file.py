@@ -304,9 +304,9 @@ def run_of(head: Head, reading: Reading) -> Run:
         if bad := bad or _impossible(each):
             error = f"{each.name} {bad}"
             break
+    if not (error or reading.cannot or reading.metrics):
+        error = "nothing was measured"
     status: Literal["DONE", "SKIP", "ERROR"] = "ERROR" if error else "SKIP" if reading.cannot else "DONE"
-    if status == "DONE" and not reading.metrics:
-        status, error = "ERROR", "nothing was measured"
     kept = reading if status == "DONE" else Reading()
     return Run(
         schema="run-1",

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from schedlib import doctor
 from schedlib.cache import cache_dir, contents_of, digest_of, write_json
-from schedlib.environment import PYTHON, library_place, lock_file, pinned
+from schedlib.environment import PYTHON, library_place, pinned
 from schedlib.errors import SchedlineError
 from schedlib.guest.selftests import compile_program, own_programs
 from schedlib.options import BASIC, DEFAULT_SERIES, TreeOptions
@@ -128,7 +128,7 @@ def _bring_libraries(extra: str, python: str, libraries: Path) -> None:
     pip = [str(own), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(libraries)]
     words = ["--python-version", python, "--only-binary=:all:", "--no-deps", "--require-hashes"]
     with step(f"downloading the libraries of {extra} for Python {python}"):
-        done = run([*pip, *words, "-r", lock_file(extra)])
+        done = run([*pip, *words, "-r", own.parent.parent / "lock.txt"])
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()[-2:]
         raise SchedlineError(
