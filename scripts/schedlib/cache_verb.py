@@ -7,7 +7,7 @@ import argparse
 import fcntl
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,16 +35,6 @@ class CacheOptions:
     remove: bool = option("--remove", "remove all of it", default=False, action="store_true", group="what")
 
 
-@dataclass(frozen=True)
-class Kept:
-    """An entry of the cache: its size in bytes, when it was used last, and the locks that its users hold."""
-
-    path: Path
-    size: int
-    used: float
-    locks: tuple[Path, ...]
-
-
 def add_parser(verbs: Verbs) -> None:
     add_verb(
         verbs,
@@ -68,43 +58,43 @@ def add_parser(verbs: Verbs) -> None:
 
 def _cache(options: CacheOptions) -> Verdict:
     base = cache_path()
-    found = sorted(_entries(base), key=lambda each: -each.size) if base.is_dir() else []
+    found = sorted(_entries(base), key=lambda each: -each[1]) if base.is_dir() else []
     current = places()
     gone = busy = 0
-    for each in found:
-        told = f"{each.size / 1e6:9.0f} MB  used {time.strftime('%Y-%m-%d', time.localtime(each.used))}  "
-        told += str(each.path.relative_to(base))
-        old = options.prune is not None and each.used < time.time() - options.prune * 86400
-        if not (options.remove or (old and each.path not in current)):
+    for path, size, used, locks in found:
+        told = f"{size / 1e6:9.0f} MB  used {time.strftime('%Y-%m-%d', time.localtime(used))}  {path.relative_to(base)}"
+        old = options.prune is not None and used < time.time() - options.prune * 86400
+        if not (options.remove or (old and path not in current)):
             print(told)
-        elif not options.remove and _lends(each.path, base):
+        elif not options.remove and _lends(path, base):
             print(f"{told}: another tree needs it")
-        elif _remove(each):
+        elif _remove(path, locks):
             print(f"{told}: removed")
-            gone += each.size
+            gone += size
         else:
             print(f"{told}: in use")
             busy += 1
-    print(f"{base}: {sum(each.size for each in found) / 1e9 - gone / 1e9:.1f} GB kept, {gone / 1e9:.1f} GB removed")
+    print(f"{base}: {sum(size for _, size, *_ in found) / 1e9 - gone / 1e9:.1f} GB kept, {gone / 1e9:.1f} GB removed")
     if options.remove and not busy:
         shutil.rmtree(base, ignore_errors=True)
         print("nothing else of schedline lies on this machine, but for what you had written elsewhere")
     return Verdict.ERROR if busy else Verdict.PASS
 
 
-def _entries(base: Path) -> Iterator[Kept]:
+def _entries(base: Path) -> Iterator[tuple[Path, int, float, list[Path]]]:
+    """Each entry of the cache, its size in bytes, when it was used last, and the locks that its users hold."""
     for top in sorted(base.iterdir()):
         for path in sorted(top.iterdir()) if top.name in _SPLIT else [top]:
             if path.suffix in (".lock", ".state"):
                 continue
-            locks = tuple(each for each in path.parent.glob("*.lock") if each.name.startswith(f"{path.name}."))
+            locks = [each for each in path.parent.glob("*.lock") if each.name.startswith(f"{path.name}.")]
             # A lock is written whenever its entry is used; a virtual environment and results have none.
             dated = [each.stat().st_mtime for each in locks]
             dated = dated or [each.lstat().st_mtime for each in (path, *(path.iterdir() if path.is_dir() else ()))]
             # Bytes on the disk; a file with two links counts once.
             found = [each.lstat() for each in (path, *path.rglob("*"))]
             sizes = {(each.st_dev, each.st_ino): each.st_blocks * 512 for each in found}
-            yield Kept(path, sum(sizes.values()), max(dated), locks)
+            yield path, sum(sizes.values()), max(dated), locks
 
 
 def _lends(path: Path, base: Path) -> bool:
@@ -113,20 +103,19 @@ def _lends(path: Path, base: Path) -> bool:
     return any(f"{path}/" in each.read_text() for some in others for each in some if not each.is_relative_to(path))
 
 
-def _remove(each: Kept) -> bool:
+def _remove(path: Path, locks: Sequence[Path]) -> bool:
     """Remove an entry unless somebody holds one of its locks."""
     with ExitStack() as held:
-        for path in each.locks:
-            file = held.enter_context(path.open("a"))
+        for each in locks:
+            file = held.enter_context(each.open("a"))
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return False
         # The record goes first: what is half removed is not trusted later.
-        for lock in each.locks:
-            lock.with_suffix(".state").unlink(missing_ok=True)
-        half = each.path.with_name(f".{each.path.name}.removed")
-        each.path.rename(half)
+        for each in locks:
+            each.with_suffix(".state").unlink(missing_ok=True)
+        half = path.rename(path.with_name(f".{path.name}.removed"))
         if half.is_dir() and not half.is_symlink():
             shutil.rmtree(half)
         else:
