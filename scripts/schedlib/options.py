@@ -222,7 +222,9 @@ def options_of(kind: type[Options], arguments: argparse.Namespace, **others: obj
 
 
 def _path(text: str) -> Path:
-    return _checked(Path(text).expanduser(), lambda _: bool(text), "the path is empty: is a shell variable unset?")
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty: is a shell variable unset?")
+    return Path(text).expanduser()
 
 
 def _checked(path: Path, is_right: Callable[[Path], bool], wrong: str) -> Path:
@@ -250,8 +252,10 @@ def new_path(text: str) -> Path:
     """An argparse type: a file or directory that can be created or written; `-` is standard output."""
     path = Path("/dev/stdout") if text == "-" else _path(text)
     there = next(each for each in (path, *path.absolute().parents) if os.access(each, os.F_OK))
-    _checked(there, lambda place: place == path or place.is_dir(), f"{there} is no directory")
-    _checked(there, lambda place: os.access(place, os.W_OK), f"{there} cannot be written; name another place")
+    if there != path and not there.is_dir():
+        raise argparse.ArgumentTypeError(f"{there} is no directory")
+    if not os.access(there, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{there} cannot be written; name another place")
     return path
 
 
