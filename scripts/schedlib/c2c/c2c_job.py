@@ -29,7 +29,7 @@ from schedlib.c2c.kernel_map import KernelMap, kernel_map
 from schedlib.c2c.memory_map import memory_map, named, plan_lines
 from schedlib.c2c.moved_layout import relaid
 from schedlib.c2c.objects import PER_CPU_OFFSETS, Watch, watches
-from schedlib.c2c.observed import Observed, ObservedGuest, Player, pcs_of, played, refuse_absent, result_of
+from schedlib.c2c.observed import Observed, ObservedGuest, Player, pcs_of, played, result_of
 from schedlib.c2c.plugin_guest import Measurement, parameters_of
 from schedlib.c2c.trace import keep_trace, traced
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
@@ -52,19 +52,16 @@ _FRAGMENT = "c2c"
 
 @dataclass(frozen=True)
 class BuiltKernel:
-    """A built kernel that can be measured."""
-
     planned: KernelPlan
     kernel: Kernel
 
     @property
     def vmlinux(self) -> Path:
-        """The vmlinux file, with debug information."""
         return self.kernel.build / "vmlinux"
 
 
 def asked_for(options: C2cOptions) -> Measurement:
-    """The measurement that the options ask for; SchedlineError if the emulator cannot give a guest the topology."""
+    """The measurement; SchedlineError if the emulator cannot give a guest the topology."""
     topology = shape_of(options.topology, options.cpus)
     if options.topology:
         refuse_impossible(TARGETS[options.on], topology)
@@ -83,7 +80,7 @@ def asked_for(options: C2cOptions) -> Measurement:
 
 
 def count(options: C2cOptions) -> Verdict:
-    """Build, boot a guest for each quantum, and report the counts; SchedlineError if one of these fails."""
+    """Build, boot a guest for each quantum, and report the counts."""
     cache = cache_dir()
     asked = asked_for(options)
     if asked.program:
@@ -106,7 +103,7 @@ def count(options: C2cOptions) -> Verdict:
 
 
 def replay(options: C2cReplayOptions) -> Verdict:
-    """Count the accesses of a trace again; SchedlineError if it is not whole, or the layout does not fit to it."""
+    """Count the accesses of a trace again."""
     cache = cache_dir()
     with scratch(cache) as place:
         with step(f"reading {options.trace}"):
@@ -151,8 +148,7 @@ def _report(cache: Path, observed: Observed, wanted: ResultOptions, place: Path,
 def source(tree: Tree, asked: Measurement, composition: Composition | None = None) -> KernelPlan:
     """Plan the kernel that `check --on` would build for the target, with the options that c2c needs. Builds nothing.
 
-    Without a `composition` it is made from the tree. Raises SchedlineError: a change does not apply, or this QEMU is
-    not supported.
+    Without a `composition` it is made from the tree. SchedlineError if this QEMU is not supported.
     """
     target = asked.target
     doctor.require([f"{target.name}-c2c"])
@@ -164,42 +160,36 @@ def source(tree: Tree, asked: Measurement, composition: Composition | None = Non
 
 
 def built(cache: Path, planned: KernelPlan, place: Path) -> BuiltKernel:
-    """Build the kernel, and copy it to `place`, an empty directory; SchedlineError if it does not build."""
+    """Build the kernel, and copy it to `place`, an empty directory."""
     say(planned.describe())
     return BuiltKernel(planned, prepare_kernel(cache, planned, place))
 
 
 def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
-    """The text of the plan file, which tells the plugin what to watch and how to know the kernel; see objects.h.
-
-    Raises SchedlineError: the kernel lacks a symbol that is needed to find objects.
-    """
-    addresses = []
+    """The plan file, which tells the plugin what to watch and how to know the kernel; see scripts/c2c/objects.h."""
+    there = {}
     for name in ("linux_banner", PER_CPU_OFFSETS):
         symbol = known.symbol(name)
         if symbol is None:
             raise SchedlineError(f"this kernel has no {name}", "build it with CONFIG_SMP")
-        addresses.append(symbol.address)
-    lines = [f"expect {addresses[0]:x} {int.from_bytes(b'Linux ve', 'little'):x}", f"offsets {addresses[1]:x}"]
+        there[name] = symbol.address
+    banner = int.from_bytes(b"Linux ve", "little")
+    lines = [f"expect {there['linux_banner']:x} {banner:x}", f"offsets {there[PER_CPU_OFFSETS]:x}"]
     for watch in looked_at:
         kind = "percpu" if watch.per_cpu else "static"
-        words = ["watch", watch.key, kind, f"{watch.address:x}", str(watch.size), *map(str, watch.hops)]
-        lines.append(" ".join(words))
-    return "\n".join(lines) + "\n"
+        lines.append(f"watch {watch.key} {kind} {watch.address:x} {' '.join(map(str, (watch.size, *watch.hops)))}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def measure(cache: Path, made: BuiltKernel, asked: Measurement, place: Path, logs: Path) -> TrafficResult:
-    """Boot a guest for each quantum, and count; see observe()."""
+    """See observe()."""
     return result_of(observe(cache, made, asked, place, logs))
 
 
 def observe(
     cache: Path, made: BuiltKernel, asked: Measurement, place: Path, logs: Path, *, taped: bool = False
 ) -> Observed:
-    """Boot a guest for each quantum; the consoles go to `logs`. `taped`: keep the accesses, too, in `place`.
-
-    Raises SchedlineError: a guest did not finish, or an object was not found.
-    """
+    """Boot a guest for each quantum; the consoles go to `logs`. `taped`: keep the accesses, too, in `place`."""
     started = datetime.now(UTC).replace(microsecond=0)
     with step("reading symbols and types"):
         known = kernel_map(made.vmlinux, cache / "c2c", TAGS)
@@ -211,9 +201,9 @@ def observe(
         known = replace(known, structures={**memory.structures, **known.structures})
         text += plan_lines(memory)
     (place / "plan").write_text(text)
-    library, own, target = plugin_guest.plugin(cache), asked.program, made.planned.target
-    files = plugin_guest.files_for(cache, asked, target)
-    archive = plugin_guest.archive_of(made.kernel, files, place, own)
+    library, planned = plugin_guest.plugin(cache), made.planned
+    files = plugin_guest.files_for(cache, asked, planned.target)
+    archive = plugin_guest.archive_of(made.kernel, files, place, asked.program)
     guests = []
     for quantum in asked.quanta:
         out = place / f"quantum-{quantum}.raw"
@@ -221,38 +211,33 @@ def observe(
         words = plugin_guest.argv(asked, quantum, made.kernel.image, archive, library, place / "plan", out, tape)
         with step(f"{chosen.workload} on {chosen.cpus} CPUs, quantum {quantum}"):
             operations, raw = plugin_guest.measured(words, logs / f"quantum-{quantum}.log", out, asked)
-        refuse_absent(looked_at, raw.instances)
+        there = {each.key for each in raw.instances}
+        for watch in looked_at:
+            if watch.key not in there and not (watch.prefix or watch.optional):
+                raise SchedlineError(
+                    f"--objects: no CPU of this guest has a {watch.owner}: the pointer to it is NULL on all CPUs",
+                    "leave it out, or give the guest a --topology in which it has one",
+                )
         if memory:
             named_too, instances = named(known, memory, raw)
             there = {watch.key for watch in looked_at}
             looked_at += tuple(watch for watch in named_too if watch.key not in there)
             raw = replace(raw, instances=raw.instances + instances)
         guests.append(ObservedGuest(quantum, operations, raw, tape))
-    return Observed(
-        tool=TOOL,
-        started=started,
-        fingerprint=_fingerprint(made, known, chosen.shift, library, *(files[name] for name in sorted(files))),
-        changes={row.id: row.state.value for row in made.planned.composition.states},
-        parameters=chosen,
-        known=known,
-        watches=looked_at,
-        guests=tuple(guests),
-    )
-
-
-def _fingerprint(made: BuiltKernel, known: KernelMap, shift: int, *binaries: Path) -> dict[str, str]:
-    config = (made.kernel.build / ".config").read_bytes()
-    return {
-        "tree": made.planned.tree.origin,
-        "commit": made.planned.composition.commit,
+    binaries = (library, *(files[name] for name in sorted(files)))
+    fingerprint = {
+        "tree": planned.tree.origin,
+        "commit": planned.composition.commit,
         "build_id": known.build_id,
-        "configuration": "+".join(made.planned.configuration.names),
-        "configuration_sha256": hashlib.sha256(config).hexdigest(),
+        "configuration": "+".join(planned.configuration.names),
+        "configuration_sha256": hashlib.sha256((made.kernel.build / ".config").read_bytes()).hexdigest(),
         "compiler": made.kernel.compiler,
-        "emulator": plugin_guest.refuse_other_qemu(made.planned.target),
-        "mode": plugin_guest.mode(made.planned.target, shift),
+        "emulator": plugin_guest.refuse_other_qemu(planned.target),
+        "mode": plugin_guest.mode(planned.target, chosen.shift),
         "plugin": hashlib.sha256(b"".join(path.read_bytes() for path in binaries)).hexdigest()[:16],
     }
+    changes = {row.id: row.state.value for row in planned.composition.states}
+    return Observed(TOOL, started, fingerprint, changes, chosen, known, looked_at, tuple(guests))
 
 
 def remembered(

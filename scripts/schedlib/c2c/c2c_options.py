@@ -37,9 +37,8 @@ QUANTA = (97, 100, 103)
 CPUS = 16
 LINES = (64, 128, 256)
 TIMEOUT = 600.0
-CLOCKS = (1, 2, 4)
+CLOCKS, CLOCK = (1, 2, 4), 4
 """Guest time for an instruction, in ns."""
-CLOCK = 4
 
 SOURCES = PROJECT / "scripts/c2c"
 """The plugin, and the programs that a guest runs between the markers."""
@@ -75,13 +74,11 @@ WORKLOADS = {each.name: each for each in _workloads()}
 
 @dataclass(frozen=True)
 class ObjectKind:
-    """An object that --objects accepts.
+    """An object that --objects accepts, found from the variable `symbol`.
 
     Attributes:
-        symbol: the variable from which it is found.
         tag: its structure, or the variable's name where the type has none.
-        hops: pointers to follow from the variable, each as (structure, pointer in it); an empty structure means that
-            the variable itself is the pointer.
+        hops: pointers to follow, each as (structure, pointer in it); no structure: the variable itself is the pointer.
         masks: also watch the memory behind its pointers: off-stack masks, and arrays of one element for each CPU.
     """
 
@@ -92,20 +89,18 @@ class ObjectKind:
     masks: bool = False
 
 
-_RD = (("rq", "rd"),)
 _SD = (("rq", "sd"),)
+_SG = (*_SD, ("sched_domain", "groups"))
 
 KINDS = {
     "rq": ObjectKind("runqueues", "rq"),
-    "root_domain": ObjectKind("runqueues", "root_domain", hops=_RD, masks=True),
+    "root_domain": ObjectKind("runqueues", "root_domain", hops=(("rq", "rd"),), masks=True),
     "def_root_domain": ObjectKind("def_root_domain", "root_domain", per_cpu=False),
     "nohz": ObjectKind("nohz", "nohz", per_cpu=False, masks=True),
     "sched_domain": ObjectKind("runqueues", "sched_domain", hops=_SD),
     "sched_domain_shared": ObjectKind("sd_llc_shared", "sched_domain_shared", hops=(("", ""),)),
-    "sched_group": ObjectKind("runqueues", "sched_group", hops=(*_SD, ("sched_domain", "groups"))),
-    "sched_group_capacity": ObjectKind(
-        "runqueues", "sched_group_capacity", hops=(*_SD, ("sched_domain", "groups"), ("sched_group", "sgc"))
-    ),
+    "sched_group": ObjectKind("runqueues", "sched_group", hops=_SG),
+    "sched_group_capacity": ObjectKind("runqueues", "sched_group_capacity", hops=(*_SG, ("sched_group", "sgc"))),
 }
 """The objects by name."""
 
@@ -114,9 +109,7 @@ DEFAULT = ("rq", "root_domain")
 ALL = "all"
 """For --objects: all of the kernel's memory."""
 
-TAGS = frozenset(
-    {kind.tag for kind in KINDS.values()} | {"cpudl_item", "cpupri_leaf", "cpupri_place", "sbm", "sbm_leaf"}
-)
+TAGS = frozenset({"cpudl_item", "cpupri_leaf", "cpupri_place", "sbm", "sbm_leaf", *(k.tag for k in KINDS.values())})
 """The structures whose fields are needed."""
 
 
@@ -125,7 +118,6 @@ class OwnProgram:
     """A program or a script of the user, which a guest runs instead of a workload.
 
     Attributes:
-        arguments: what follows its name.
         files: a directory whose files the guest has in /files, where the program is started.
         marked: count between `schedline-count start` and `schedline-count stop`, which it runs; else all of it.
     """
@@ -144,8 +136,7 @@ class OwnProgram:
     @property
     def name(self) -> str:
         """What a report calls it."""
-        mark = " (marked)" if self.marked else ""
-        return " ".join([self.file.name, *self.arguments]) + mark
+        return " ".join([self.file.name, *self.arguments, *(["(marked)"] if self.marked else [])])
 
 
 def _number(text: str) -> int:

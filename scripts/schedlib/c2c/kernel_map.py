@@ -38,11 +38,10 @@ WHOLE = frozenset(_NUMBERS | _LOCKS | _LINKS)
 _T = TypeVar("_T")
 _MOST_ELEMENTS = 512
 _FUNCTION, _DATA = 2, 1
+_STRIPPED = ": it was stripped, or built without"
 
 
 class Symbol(Strict, frozen=True):
-    """An entry of a symbol table."""
-
     address: Address
     size: Count
     name: Word
@@ -58,7 +57,6 @@ class KernelMap:
     data: tuple[Symbol, ...]
 
     def symbol(self, name: str) -> Symbol | None:
-        """The variable of this name."""
         return next((symbol for symbol in self.data if symbol.name == name), None)
 
 
@@ -73,10 +71,7 @@ def cached_as(kind: type[_T], place: Path, parts: Sequence[object], make: Callab
 
 
 def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
-    """The map of a vmlinux, with these structures, or variables whose type has no name; maps are in `kept`.
-
-    Raises SchedlineError: the file is no vmlinux, or was stripped.
-    """
+    """The map of a vmlinux, with these structures, or variables whose type has no name; maps are in `kept`."""
     try:
         with vmlinux.open("rb") as file:
             elf = ELFFile(file)
@@ -88,7 +83,7 @@ def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
             def read() -> KernelMap:
                 functions, data = _symbols(elf)
                 if not functions or not data:
-                    raise _stripped(vmlinux, "symbols")
+                    raise _lacks(vmlinux, f"symbols{_STRIPPED}")
                 return KernelMap(build_id, Units(elf, vmlinux).need(UNIT).structures(tags), functions, data)
 
             return cached_as(KernelMap, kept, ("map", VERSION, build_id, tags), read)
@@ -102,10 +97,8 @@ def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
         ) from error
 
 
-def _stripped(vmlinux: Path, what: str) -> SchedlineError:
-    return SchedlineError(
-        f"{vmlinux} has no {what}: it was stripped, or built without", "build with configs/kernel/c2c.config"
-    )
+def _lacks(vmlinux: Path, what: str) -> SchedlineError:
+    return SchedlineError(f"{vmlinux} has no {what}", "build with configs/kernel/c2c.config")
 
 
 def _symbols(elf: ELFFile) -> tuple[tuple[Symbol, ...], tuple[Symbol, ...]]:
@@ -128,7 +121,7 @@ class Units:
 
     def __init__(self, elf: ELFFile, vmlinux: Path) -> None:
         if elf.get_section_by_name(".debug_info") is None:
-            raise _stripped(vmlinux, "debug information")
+            raise _lacks(vmlinux, f"debug information{_STRIPPED}")
         self._vmlinux, self._info = vmlinux, elf.get_dwarf_info(relocate_dwarf_sections=False)
         self._types = Dwarf(self._info)
         self._seen: dict[str, SourceUnit] = {}
@@ -136,22 +129,21 @@ class Units:
 
     def find(self, file: str) -> SourceUnit | None:
         """A source file, by the end of its path; a kernel may lack it."""
-        found = next((unit for name, unit in self._seen.items() if name.endswith(file)), None)
-        while found is None and (unit := next(self._rest, None)):
-            name = unit.get_top_DIE().attributes.get("DW_AT_name")
-            if name is not None:
-                text = name.value.decode(errors="replace")
-                each = self._seen.setdefault(text, SourceUnit(unit, self._types))
-                found = each if text.endswith(file) else None
-        return found
+        for name, unit in self._seen.items():
+            if name.endswith(file):
+                return unit
+        for each in self._rest:
+            name = _name(each.get_top_DIE())
+            self._seen[name] = SourceUnit(each, self._types)
+            if name.endswith(file):
+                return self._seen[name]
+        return None
 
     def need(self, file: str) -> SourceUnit:
         """The same; SchedlineError if the kernel lacks it."""
         if found := self.find(file):
             return found
-        raise SchedlineError(
-            f"{self._vmlinux} has no debug information of {file}", "build with configs/kernel/c2c.config"
-        )
+        raise _lacks(self._vmlinux, f"debug information of {file}")
 
 
 @dataclass(frozen=True)
@@ -163,13 +155,13 @@ class SourceUnit:
 
     def enumerators(self, names: frozenset[str]) -> dict[str, int]:
         """The values of these enumerators."""
-        found: dict[str, int] = {}
-        for die in self.unit.iter_DIE_children(self.unit.get_top_DIE()):
-            if die.tag == "DW_TAG_enumeration_type":
-                for each in die.iter_children():
-                    if _name(each) in names:
-                        found[_name(each)] = int(each.attributes["DW_AT_const_value"].value)
-        return found
+        return {
+            _name(each): int(each.attributes["DW_AT_const_value"].value)
+            for die in self.unit.iter_DIE_children(self.unit.get_top_DIE())
+            if die.tag == "DW_TAG_enumeration_type"
+            for each in die.iter_children()
+            if _name(each) in names
+        }
 
     def structures(self, tags: frozenset[str]) -> dict[str, MappedStructure]:
         """The structures of these names, and of variables of these names whose type has none."""

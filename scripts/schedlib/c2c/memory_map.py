@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0
-"""All of a kernel's memory by name: variables, per-CPU variables, objects of slabs, page tables, stacks."""
+"""All of a kernel's memory by name, emulated or real: variables, per-CPU variables, slabs, page tables, stacks."""
 
 from __future__ import annotations
 
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from elftools.elf.elffile import ELFFile
+from msgspec import structs
 
+from schedlib.c2c.c2c_options import KINDS
 from schedlib.c2c.kernel_map import KernelMap, Symbol, Units, cached_as, last_before
-from schedlib.c2c.objects import UNNAMED, Instance, Watch
+from schedlib.c2c.objects import UNNAMED, Instance, Resolver, Watch, watches
 from schedlib.c2c.observed import PAGE, MemoryPage, Raw
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import MappedStructure
+from schedlib.formats.c2c_document import Address, MappedStructure, Place
 from schedlib.formats.data_file import read_toml
-from schedlib.formats.strict import Strict
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Moment, Positive, Strict, Whole, Word
 from schedlib.paths import CONFIGS
 
 VERSION = 6
@@ -44,16 +49,22 @@ _PER_CPU = ".data..percpu"
 _ENTRY_AREA = range(0xFFFFFE0000000000, 0xFFFFFE8000000000)
 """The stacks and tables with which an x86-64 CPU enters the kernel, see Documentation/arch/x86/x86_64/mm.rst."""
 
+MAP_FILE = "objects.json"
+
+NO_MAP = "no object map: per-CPU variables and allocated memory have no name"
+NOT_MAPPED = "memory that the object map does not name"
+NO_SLIDE = "it is not known where the kernel lay (KASLR)"
+NOT_A_VARIABLE = "between the variables of vmlinux"
+_STEP = 1 << 16
+"""KASLR moves a kernel by a multiple of this, or of more."""
+
+_LEAST_VOTES, _AGREED = 5, 0.9
+
 _PAGES = {"table": "page tables", "large": "large kmalloc", "stack": "stacks", "other": "pages"}
 
 
 class SlabCache(Strict, frozen=True):
-    """What a slab's objects are.
-
-    Attributes:
-        larger: the objects may be larger.
-        unit: a source file that uses the structure.
-    """
+    """What a slab's objects are; they may be `larger`. `unit`: a source file that uses the structure."""
 
     structure: str
     larger: bool = False
@@ -65,8 +76,8 @@ class ObjectArray(Strict, frozen=True):
 
     Attributes:
         unit: a source file that defines the structure.
-        pointer: the variable that points to the first element, or to the object. Its value may be a constant of the
-            kernel's code that is set when it boots; see include/asm-generic/runtime-const.h.
+        pointer: the variable that points to the first element. Its value may be a constant of the kernel's code that
+            is set when it boots; see include/asm-generic/runtime-const.h.
         last: a variable of 32 bits with the number of the last element; empty for a single object.
     """
 
@@ -87,8 +98,7 @@ class MemoryMap:
     """What is needed to name the memory of a kernel.
 
     Attributes:
-        offsets: the fields in _OFFSETS.
-        types: the kinds of pages in _TYPES.
+        offsets, types: the fields in _OFFSETS, and the kinds of pages in _TYPES.
         page: bytes of struct page.
         first, last: of the per-CPU variables in vmlinux.
         structures: those of slabs and arrays, and struct page.
@@ -113,9 +123,9 @@ def slab_types(path: Path = CONFIGS / "slab-types.toml") -> SlabTypes:
 
 def memory_map(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap:
     """The map of a vmlinux, from the cache if it is there; SchedlineError if its slabs or pages are of another kind."""
-    types_of = slab_types()
-    parts = ("memory", VERSION, known.build_id, types_of)
-    return cached_as(MemoryMap, kept, parts, lambda: _read(vmlinux, types_of, known))
+    types = slab_types()
+    parts = ("memory", VERSION, known.build_id, types)
+    return cached_as(MemoryMap, kept, parts, lambda: _read(vmlinux, types, known))
 
 
 def _read(vmlinux: Path, types_of: SlabTypes, known: KernelMap) -> MemoryMap:
@@ -139,7 +149,6 @@ def _read(vmlinux: Path, types_of: SlabTypes, known: KernelMap) -> MemoryMap:
                 arrays[tag] = pointer, number.address if number else 0
                 structures |= units.need(array.unit).structures(frozenset({tag}))
     fields = {(tag, path): slabs[tag].find(path) if tag in slabs else None for tag, path in _OFFSETS}
-    offsets = [entry.offset for entry in fields.values() if entry]
     lacking = [".".join(name) for name, entry in fields.items() if entry is None]
     lacking += [name for name in _TYPES if name not in types]
     if section is None or lacking:
@@ -149,7 +158,7 @@ def _read(vmlinux: Path, types_of: SlabTypes, known: KernelMap) -> MemoryMap:
         )
     start, size = int(section["sh_addr"]), int(section["sh_size"])
     return MemoryMap(
-        tuple(offsets),
+        tuple(entry.offset for entry in fields.values() if entry),
         tuple(types[name] for name in _TYPES),
         slabs["page"].size,
         start,
@@ -158,14 +167,6 @@ def _read(vmlinux: Path, types_of: SlabTypes, known: KernelMap) -> MemoryMap:
         arrays,
         bases_of(known, vmlinux.with_name(".config"), slabs["page"].size),
     )
-
-
-def memory_map_if_known(vmlinux: Path, kept: Path, known: KernelMap) -> MemoryMap | None:
-    """The same; None if this kernel describes its pages otherwise: then slabs have no names."""
-    try:
-        return memory_map(vmlinux, kept, known)
-    except SchedlineError:
-        return None
 
 
 def _pointer(elf: ELFFile, known: KernelMap, name: str) -> int:
@@ -209,9 +210,7 @@ def plan_lines(memory: MemoryMap) -> str:
             "--objects all is for x86-64, and arm64 with pages of 4 KiB; name the objects: schedline c2c --objects "
             "rq,root_domain",
         )
-    head, kind, users, cache, name, size, object_size = memory.offsets
-    slab, table, large = memory.types
-    numbers = (memory.page, head, kind, users, slab, table, large, cache, name, size, object_size)
+    numbers = (memory.page, *memory.offsets[:3], *memory.types, *memory.offsets[3:])
     lines = [" ".join(["memory", *memory.bases, *map(str, numbers)])]
     lines += [f"array {tag} {pointer:x} {last:x}" for tag, (pointer, last) in memory.arrays.items()]
     return "".join(f"{line}\n" for line in lines)
@@ -220,13 +219,13 @@ def plan_lines(memory: MemoryMap) -> str:
 def named(known: KernelMap, memory: MemoryMap, raw: Raw) -> tuple[tuple[Watch, ...], tuple[Instance, ...]]:
     """An object for each address that was counted outside of watched objects; their epoch is 0."""
     namer = MemoryNames(known, memory, raw)
-    watches: dict[str, Watch] = {}
+    there: dict[str, Watch] = {}
     instances: dict[tuple[str, int], Instance] = {}
     for address in sorted({record.address for record in raw.records if not record.epoch}):
         watch, cpu, start = namer.object_at(address)
-        watches.setdefault(watch.key, watch)
+        there.setdefault(watch.key, watch)
         instances.setdefault((watch.key, start), Instance(watch.key, cpu, start, watch.size, 0))
-    return tuple(watches.values()), tuple(instances.values())
+    return tuple(there.values()), tuple(instances.values())
 
 
 class MemoryNames:
@@ -314,3 +313,135 @@ class MemoryNames:
 
 def _watch(owner: str, size: int, *, tag: str = "", per_cpu: bool = False) -> Watch:
     return Watch(f"{owner}:{size}", owner, "", 0, size, tag, per_cpu, 0, (0,), optional=True)
+
+
+class MappedArray(Strict, frozen=True):
+    """An array of structures behind a pointer."""
+
+    structure: Word
+    first: Address
+    number: Positive
+
+
+class ObjectMap(Document, frozen=True, kw_only=True):
+    """Where a running kernel has its objects: the map that schedline c2c import reads.
+
+    Attributes:
+        release: as `uname -r` prints it.
+        slide: how far the kernel lies from the addresses in its vmlinux.
+        cpus: possible CPUs.
+        offsets: for each of them, what to add to the address that a per-CPU variable has in vmlinux.
+        areas: where page descriptors, the direct map and vmalloc begin; empty if that is not known.
+        objects, instances: what was looked for, as --objects takes it, and where it lies.
+        pages: those on which samples lie.
+    """
+
+    only_lines = True
+
+    schema: Literal["c2c-objects-1"]
+    tool: Word
+    made: Moment
+    build_id: Word
+    release: Word
+    page: Positive
+    slide: Whole
+    cpus: Positive
+    offsets: tuple[Address, ...]
+    areas: tuple[Address, ...]
+    objects: tuple[Word, ...]
+    instances: tuple[Instance, ...]
+    pages: tuple[MemoryPage, ...]
+    arrays: tuple[MappedArray, ...]
+
+
+class AddressNames:
+    """Names addresses of a running kernel, or says why one has no name; see ScriptSums.
+
+    Args:
+        memory: None if this kernel describes its pages otherwise: then slabs have no names.
+        slide: how far the kernel lay from the addresses in vmlinux; None if that is not known.
+        line: bytes of a cache line.
+    """
+
+    def __init__(
+        self, known: KernelMap, memory: MemoryMap | None, found: ObjectMap | None, slide: int | None, line: int
+    ) -> None:
+        if memory:
+            known = replace(known, structures={**memory.structures, **known.structures})
+        self._known, self._slide, self._map = known, slide, found
+        bounds = [*known.functions[:1], *known.functions[-1:], *known.data[-1:]]
+        self._low = min((symbol.address for symbol in bounds), default=0)
+        self._high = max((symbol.address + max(symbol.size, 1) for symbol in bounds), default=0)
+        every = watches(known, found.objects, found.cpus) if found else ()
+        instances = [self._named(each) for each in found.instances] if found else []
+        strange = {each.key for each in instances} - {each.key for each in every}
+        if strange:
+            raise SchedlineError(
+                f"the object map has {min(strange)}, which this kernel does not have", "make the map again"
+            )
+        self._resolver = Resolver(known, line, every, instances, everything=True)
+        self._memory = None
+        if memory and found and len(found.areas) == len(_BASES):
+            raw = Raw(
+                pages={each.address: each for each in found.pages},
+                areas=found.areas,
+                offsets=found.offsets,
+                arrays={each.structure: (each.first, each.number) for each in found.arrays},
+            )
+            self._memory = MemoryNames(known, memory, raw)
+
+    def _named(self, each: Instance) -> Instance:
+        linked = self._linked(each.address)
+        return structs.replace(each, address=each.address if linked is None else linked, epoch=1)
+
+    def _linked(self, address: int) -> int | None:
+        """The address as it is in vmlinux; None if the kernel's image does not lie there."""
+        linked = None if self._slide is None else address - self._slide
+        return linked if linked is not None and self._low <= linked < self._high else None
+
+    def __call__(self, address: int) -> Place | str:
+        linked, in_image = self._linked(address), self._low <= address < self._high
+        if linked is None and self._map is None:
+            return NO_SLIDE if self._slide is None and in_image else NO_MAP
+        place = self._resolver.place(address if linked is None else linked)
+        if place.owner != UNNAMED:
+            return place
+        if linked is not None:
+            return self._variable(linked)
+        # Where vmlinux has its variables, nothing of it lies once the kernel has moved.
+        if self._memory is None or in_image:
+            return NOT_MAPPED
+        watch, _, start = self._memory.object_at(address)
+        return NOT_MAPPED if watch.owner == UNNAMED else self._resolver.inside(watch, start, address)
+
+    def _variable(self, address: int) -> Place | str:
+        """The place of an address of vmlinux."""
+        at = last_before(self._known.data, address)
+        symbol = self._known.data[at] if at >= 0 else Symbol(0, 0, UNNAMED)
+        if address >= symbol.address + symbol.size:
+            return NOT_A_VARIABLE
+        kind = None if self._map else KINDS.get(symbol.name)
+        tag = kind.tag if kind and kind.symbol == symbol.name else ""
+        watch = Watch(symbol.name, symbol.name, "", 0, symbol.size, tag, False, symbol.address, (), optional=False)
+        return self._resolver.inside(watch, symbol.address, address)
+
+
+def slide_of(known: KernelMap, instructions: Iterable[tuple[int, str]]) -> int | None:
+    """How far a kernel lay from the addresses in its vmlinux, by instructions and the functions that perf saw there.
+
+    None if the instructions are too few, or do not agree.
+    """
+    named = Counter(symbol.name for symbol in known.functions)
+    ranges = {symbol.name: symbol for symbol in known.functions if named[symbol.name] == 1 and 0 < symbol.size < _STEP}
+    votes: Counter[int] = Counter()
+    for address, name in instructions:
+        symbol = ranges.get(name)
+        if symbol:
+            # The only multiple of _STEP that puts the address into the function, if there is one.
+            slide = (address - symbol.address) // _STEP * _STEP
+            if symbol.address + slide <= address < symbol.address + symbol.size + slide:
+                votes[slide] += 1
+    if votes.total() < _LEAST_VOTES:
+        return None
+    slide, agreed = votes.most_common(1)[0]
+    return slide if agreed >= _AGREED * votes.total() else None

@@ -10,10 +10,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
+from msgspec import structs
+
 from schedlib.c2c.c2c_options import KINDS, ObjectKind
 from schedlib.c2c.kernel_map import KernelMap, Symbol, last_before
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import Address, MappedField, MappedStructure, Place, Watched
+from schedlib.formats.c2c_document import Address, MappedField, Place, Watched
 from schedlib.formats.strict import Count, Positive, Strict, Word
 
 PER_CPU_OFFSETS = "__per_cpu_offset"
@@ -27,10 +29,9 @@ class Watch(Strict, frozen=True):
     """A range of memory to watch, and how to find it.
 
     Attributes:
-        key: unique among the watches.
         owner: the object to which it belongs.
         prefix: `*` and the path of the object's pointer that leads to it; empty for the object itself.
-        offset: offset in the object, if only a part of it is watched.
+        offset: in the object, if only a part of it is watched.
         tag: its structure, if it has one.
         address: where to start: the address of the variable plus an offset.
         hops: for each, read the pointer at the current address, then add this number to its value.
@@ -56,14 +57,6 @@ def _missing(name: str, what: str) -> SchedlineError:
     )
 
 
-def _field_of(known: KernelMap, name: str, tag: str, path: str) -> MappedField:
-    structure = known.structures.get(tag)
-    found = structure.find(path) if structure else None
-    if found is None:
-        raise _missing(name, f"field {path} of {tag}" if structure else f"{tag} with debug information")
-    return found
-
-
 def watches(known: KernelMap, names: Sequence[str], cpus: int) -> tuple[Watch, ...]:
     """The watches for some objects on a machine with these CPUs; SchedlineError if the kernel lacks an object."""
     found: dict[str, Watch] = {}
@@ -77,25 +70,32 @@ def watches(known: KernelMap, names: Sequence[str], cpus: int) -> tuple[Watch, .
 
 def _watches_of(known: KernelMap, name: str, kind: ObjectKind, cpus: int) -> Iterable[Watch]:
     symbol = known.symbol(kind.symbol)
-    structure = known.structures.get(kind.tag)
     if symbol is None:
         raise _missing(name, f"variable {kind.symbol}")
-    if structure is None:
-        raise _missing(name, f"{kind.tag} with debug information")
-    address = symbol.address
-    hops = [_field_of(known, name, tag, path).offset if tag else 0 for tag, path in kind.hops]
+    for tag in (kind.tag, *(tag for tag, _ in kind.hops if tag)):
+        if tag not in known.structures:
+            raise _missing(name, f"{tag} with debug information")
+    hops = []
+    for tag, path in kind.hops:
+        entry = known.structures[tag].find(path) if tag else None
+        if tag and entry is None:
+            raise _missing(name, f"field {path} of {tag}")
+        hops.append(entry.offset if entry else 0)
     # The first offset is added to the variable's address, the others to the value of a pointer.
-    start, rest = (address + hops[0], [*hops[1:], 0]) if hops else (address, [])
+    start, rest = (symbol.address + hops[0], [*hops[1:], 0]) if hops else (symbol.address, [])
 
-    def steps(offset: int, *behind: int) -> tuple[int, ...]:
-        return (*rest[:-1], rest[-1] + offset, *behind) if rest else behind
+    def watch(path: str, size: int, tag: str, offset: int, *behind: int, optional: bool = False) -> Watch:
+        """What lies at an offset of the object, or behind pointers that begin there."""
+        steps = (*rest[:-1], rest[-1] + offset, *behind) if rest else behind
+        place = start if rest else start + offset
+        return Watch(f"{name}{path or '+0'}", name, path, 0, size, tag, kind.per_cpu, place, steps, optional)
 
-    yield Watch(f"{name}+0", name, "", 0, structure.size, kind.tag, kind.per_cpu, start, steps(0), optional=False)
+    structure = known.structures[kind.tag]
+    yield watch("", structure.size, kind.tag, 0)
     for entry in structure.fields if kind.masks else ():
-        path, place = f"*{entry.path}", start + (0 if rest else entry.offset)
+        path = f"*{entry.path}"
         if length := _behind(known, entry, cpus):
-            tag, behind = entry.pointee if entry.pointee in known.structures else "", steps(entry.offset, 0)
-            yield Watch(f"{name}{path}", name, path, 0, length, tag, kind.per_cpu, place, behind, optional=False)
+            yield watch(path, length, entry.pointee if entry.pointee in known.structures else "", entry.offset, 0)
         leaves: list[tuple[str, str, int]] = []
         if entry.path.endswith("cpupri.leaves"):
             # cpupri-split: an array of pointers. One is set for each group of CPUs, the others are null.
@@ -103,8 +103,8 @@ def _watches_of(known: KernelMap, name: str, kind: ObjectKind, cpus: int) -> Ite
         elif entry.pointee == "sbm":
             leaves = [("sbm_leaf", f"{path}.leaves[{number}]", 1 + number) for number in range(min(cpus, _SBM_LEAVES))]
         for tag, leaf, number in leaves:
-            length, behind = known.structures[tag].size, steps(entry.offset, _POINTER * number, 0)
-            yield Watch(f"{name}{leaf}", name, leaf, 0, length, tag, kind.per_cpu, start, behind, optional=True)
+            size = known.structures[tag].size
+            yield watch(leaf, size, tag, entry.offset, _POINTER * number, 0, optional=True)
 
 
 def _behind(known: KernelMap, entry: MappedField, cpus: int) -> int:
@@ -121,10 +121,9 @@ def _behind(known: KernelMap, entry: MappedField, cpus: int) -> int:
 
 
 class Instance(Strict, frozen=True):
-    """Where a watched object lay.
+    """Where the object of the watch with this key lay.
 
     Attributes:
-        key: the key of its watch.
         epoch: above 1 if it was allocated later; 0 if the plugin did not watch it and it was only named afterwards.
     """
 
@@ -170,10 +169,10 @@ class Resolver:
         for span in self._spans:
             for number in range(span.address // line, (span.address + span.size - 1) // line + 1):
                 self._on_line.setdefault(number, []).append(span)
-        self._bytes: dict[str, list[int]] = {}
+        self._bytes: dict[str, list[str]] = {}
 
     def watched(self) -> tuple[Watched, ...]:
-        """What was found of each watch that was found."""
+        """What was found of each watch."""
         found = []
         by_key: dict[str, list[Instance]] = {}
         for span in self._spans:
@@ -190,49 +189,40 @@ class Resolver:
         """What lay at an address on a watched line; ValueError if no watched object lies on the line."""
         at = bisect_right(self._places, (epoch, address)) - 1
         span = self._spans[at] if at >= 0 else None
-        inside = span is not None and span.epoch == epoch and address < span.address + span.size
-        if self._everything and not inside:
+        if span and span.epoch == epoch and address < span.address + span.size:
+            watch = self._watches[span.key]
+            return self.inside(watch, span.address - watch.offset, address)
+        if self._everything:
             return Place(UNNAMED, "", 0, address % self._line, "", neighbour=False)
-        if span is None or not inside:
-            around = self._on_line.get(address // self._line)
-            if not around:
-                raise ValueError(f"{address:x} lies on no watched line")
-            span = next((each for each in reversed(around) if each.address <= address), around[0])
+        around = self._on_line.get(address // self._line)
+        if not around:
+            raise ValueError(f"{address:x} lies on no watched line")
+        span = next((each for each in reversed(around) if each.address <= address), around[0])
         watch = self._watches[span.key]
-        begin = span.address - watch.offset
-        offset, line = address - begin, address // self._line - begin // self._line
-        path = self._path(watch, offset) if inside else self._neighbour(watch, offset)
-        return Place(watch.owner, watch.prefix, line, offset, path, neighbour=not inside)
+        # What lies beside an object behind a pointer is not known.
+        beside = None if watch.hops else _at(self._known.data, watch.address + address - span.address)
+        place = self.inside(watch, span.address - watch.offset, address, beside.name if beside else "")
+        return structs.replace(place, neighbour=True)
 
-    def inside(self, watch: Watch, begin: int, address: int) -> Place:
+    def inside(self, watch: Watch, begin: int, address: int, path: str | None = None) -> Place:
         """What lies at an address inside of an object that begins at `begin`; the object need not have been located."""
-        offset = address - begin
-        line = address // self._line - begin // self._line
-        return Place(watch.owner, watch.prefix, line, offset, self._path(watch, offset), neighbour=False)
-
-    def _neighbour(self, watch: Watch, offset: int) -> str:
-        """The variable beside a variable; what lies beside an object behind a pointer is not known."""
-        found = None if watch.hops else _at(self._known.data, watch.address + offset - watch.offset)
-        return found.name if found else ""
+        offset, line = address - begin, address // self._line - begin // self._line
+        found = self._path(watch, offset) if path is None else path
+        return Place(watch.owner, watch.prefix, line, offset, found, neighbour=False)
 
     def _path(self, watch: Watch, offset: int) -> str:
         structure = self._known.structures.get(watch.tag)
         if structure is None:
             return watch.prefix
-        if watch.prefix:
-            index, rest = divmod(offset, structure.size)
-            return f"{watch.prefix}[{index}].{self._member(watch.tag, structure, rest)}"
-        return self._member(watch.tag, structure, offset)
-
-    def _member(self, tag: str, structure: MappedStructure, offset: int) -> str:
-        if tag not in self._bytes:
+        index, rest = divmod(offset, structure.size) if watch.prefix else (0, offset)
+        if watch.tag not in self._bytes:
             # In a union, the first field gives the name.
-            owners = [-1] * structure.size
-            for number, entry in reversed(list(enumerate(structure.fields))):
-                owners[entry.offset : entry.offset + entry.size] = [number] * entry.size
-            self._bytes[tag] = owners
-        number = self._bytes[tag][offset]
-        return structure.fields[number].path if number >= 0 else "(hole)"
+            owners = ["(hole)"] * structure.size
+            for entry in reversed(structure.fields):
+                owners[entry.offset : entry.offset + entry.size] = [entry.path] * entry.size
+            self._bytes[watch.tag] = owners
+        member = self._bytes[watch.tag][rest]
+        return f"{watch.prefix}[{index}].{member}" if watch.prefix else member
 
     def function(self, pc: int) -> str:
         """The function that an instruction belongs to."""

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-import msgspec
 from msgspec import UNSET, UnsetType, structs
 
 from schedlib.c2c.c2c_options import ALL, LINES
@@ -39,9 +38,6 @@ HEAD = "c2c-raw 2"
 PAGE = 4096
 """Bytes of a page of the guest."""
 _WORDS = ("record", "object", "absent", "page", "areas", "percpu", "array", "again", "private")
-"""Of the output's lines."""
-
-_KINDS: dict[str, AccessKind] = {"load": "load", "store": "store", "rmw": "rmw"}
 MAKE_AGAIN = "make the trace again: schedline c2c --trace FILE"
 
 
@@ -58,13 +54,10 @@ class Record:
 
 
 class MemoryPage(Strict, frozen=True):
-    """What a page is used for; see scripts/c2c/memory.h.
+    """What a page is used for, see scripts/c2c/memory.h; for a slab, its cache, where it begins, and its objects.
 
     Attributes:
-        cache: for a slab the name of its cache, else empty.
-        first: where the slab begins.
-        size: from one object of the slab to the next.
-        object_size: bytes of an object.
+        size: from one object of the slab to the next, which have object_size bytes.
     """
 
     address: Address
@@ -102,12 +95,6 @@ class Raw:
     again: tuple[int, ...] = ()
 
 
-def read_record(words: Sequence[str]) -> Record:
-    """Parse a line that begins with `record`, without this word."""
-    address, epoch, size, kind, pc, *counts = words
-    return Record(int(address, 16), int(size), _KINDS[kind], int(pc, 16), Counts(*map(int, counts)), int(epoch))
-
-
 def read_raw(path: Path) -> Raw:
     """Read the plugin's output; SchedlineError if the file is missing or incomplete."""
     if not path.is_file():
@@ -129,13 +116,10 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
         raise ValueError("no head, or no end")
     by_word: dict[str, list[Sequence[str]]] = {word: [] for word in _WORDS}
     for word, *rest in rows[2:-2]:
-        if word not in by_word:
-            raise ValueError(f"a line begins with {word}")
         by_word[word].append(rest)
     records = tuple(map(read_record, by_word["record"]))
     if len(records) != int(rows[-1][1]):
         raise ValueError(f"{len(records)} records of {rows[-1][1]}")
-    private = next((PrivateLines(*map(int, row)) for row in by_word["private"]), UNSET)
     return Raw(
         instances=tuple(
             Instance(key, int(cpu), int(address, 16), *map(int, sizes))
@@ -147,17 +131,21 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
         pages={page.address: page for page in (_page(*row) for row in by_word["page"])},
         areas=tuple(int(word, 16) for row in by_word["areas"] for word in row),
         offsets=tuple(int(offset, 16) for _, offset in by_word["percpu"]),
-        private=private,
+        private=next((PrivateLines(*map(int, row)) for row in by_word["private"]), UNSET),
         arrays={name: (int(first, 16), int(number)) for name, first, number in by_word["array"]},
         again=tuple(int(address, 16) for (address,) in by_word["again"]),
     )
 
 
-def _page(
-    address: str, kind: str, cache: str = "", first: str = "0", size: str = "0", objects: str = "0"
-) -> MemoryPage:
-    words = (int(address, 16), kind, cache, int(first, 16), int(size), int(objects))
-    return msgspec.convert(dict(zip(MemoryPage.__struct_fields__, words, strict=True)), MemoryPage)
+def read_record(words: Sequence[Any]) -> Record:
+    """Parse a line that begins with `record`, without this word."""
+    address, epoch, size, kind, pc, *counts = words
+    return Record(int(address, 16), int(size), kind, int(pc, 16), Counts(*map(int, counts)), int(epoch))
+
+
+def _page(address: str, kind: Any, cache: str = "", *numbers: str) -> MemoryPage:
+    first, size, object_size = numbers or ("0", "0", "0")
+    return MemoryPage(int(address, 16), kind, cache, int(first, 16), int(size), int(object_size))
 
 
 @dataclass(frozen=True)
@@ -190,6 +178,16 @@ class Observed:
     watches: tuple[Watch, ...]
     guests: tuple[ObservedGuest, ...]
 
+    def head(self) -> dict[str, Any]:
+        """The fields of a CountedDocument."""
+        return {
+            "tool": self.tool,
+            "started": self.started,
+            "fingerprint": dict(self.fingerprint),
+            "changes": dict(self.changes),
+            "parameters": self.parameters,
+        }
+
     @property
     def middle(self) -> ObservedGuest:
         """The guest of the middle quantum."""
@@ -210,43 +208,26 @@ class Observed:
         return {watch.key: watch for watch in self.watches if watch.tag == tag and not watch.prefix}
 
     def resolver(self, guest: ObservedGuest, line: int) -> Resolver:
-        """Names the addresses of a guest; SchedlineError if it had no object of some kind."""
-        refuse_absent(self.watches, guest.raw.instances)
+        """Names the addresses of a guest."""
         return Resolver(self.known, line, self.watches, guest.raw.instances, everything=self.everything)
 
 
-def refuse_absent(looked_at: Iterable[Watch], instances: Iterable[Instance]) -> None:
-    """SchedlineError if a guest had no object of some kind."""
-    there = {each.key for each in instances}
-    nowhere = [watch for watch in looked_at if watch.key not in there and not watch.optional]
-    if nowhere and not nowhere[0].prefix:
-        observed = f"--objects: no CPU of this guest has a {nowhere[0].owner}: the pointer to it is NULL on all CPUs"
-        raise SchedlineError(observed, "leave it out, or give the guest a --topology in which it has one")
-
-
 def result_of(observed: Observed) -> TrafficResult:
-    """The counts by object, field and function; SchedlineError if a guest had no object of some kind."""
-    line = observed.parameters.line
+    """The counts by object, field and function."""
     quanta = []
     absent: dict[str, int] = {}
     optional = {watch.key for watch in observed.watches if watch.optional}
     for guest in observed.guests:
-        absent |= {key: number for key, number in guest.raw.absent.items() if key not in optional}
-        resolver, raw = observed.resolver(guest, line), guest.raw
-        again: int | UnsetType = UNSET
-        if observed.everything:
-            pages = set(raw.again)
-            reused = (each for each in raw.records if not each.epoch and each.address & -PAGE in pages)
-            again = sum(each.counts.misses for each in reused)
+        raw, pages = guest.raw, set(guest.raw.again)
+        absent |= {key: number for key, number in raw.absent.items() if key not in optional}
+        resolver = observed.resolver(guest, observed.parameters.line)
         counted = rows(resolver, raw.records)
+        reused = (each.counts.misses for each in raw.records if not each.epoch and each.address & -PAGE in pages)
+        again = sum(reused) if observed.everything else UNSET
         quanta.append(Quantum(guest.quantum, guest.operations, raw.watched, counted, raw.private, again))
     return TrafficResult(
         schema="c2c-1",
-        tool=observed.tool,
-        started=observed.started,
-        fingerprint=dict(observed.fingerprint),
-        changes=dict(observed.changes),
-        parameters=observed.parameters,
+        **observed.head(),
         watched=resolver.watched(),
         absent=dict(sorted(absent.items())),
         quanta=tuple(quanta),
@@ -269,7 +250,10 @@ def rows(resolver: Resolver, records: Iterable[Record]) -> tuple[TrafficRow, ...
 
 @dataclass(frozen=True)
 class Player:
-    """A program that plays tapes, see scripts/c2c/replay.c; CPUs that share caches as in the guests."""
+    """A program that plays tapes, see scripts/c2c/replay.c; CPUs that share caches as in the guests.
+
+    Its methods raise SchedlineError: a tape is damaged.
+    """
 
     program: Path
     parameters: TrafficParameters
@@ -280,17 +264,16 @@ class Player:
         chosen = self.parameters
         shape = (chosen.cpus, line, chosen.per_cluster, chosen.per_llc, chosen.per_node)
         ways = ("pair" if pairs else "one", "all" if ALL in chosen.objects else "some")
-        return must(
-            [self.program, guest.tape, *map(str, shape), *ways, guest.moves or "-", *files], next_step=MAKE_AGAIN
-        )
+        words = [self.program, guest.tape, *map(str, shape), *ways, guest.moves or "-", *files]
+        return must(words, next_step=MAKE_AGAIN)
 
     def counts(self, guest: ObservedGuest, line: int, *, pairs: bool = False) -> ObservedGuest:
-        """A guest with the counts for lines of this size, or pairs of them; SchedlineError if its tape is damaged."""
+        """A guest with the counts for lines of this size, or pairs of them."""
         raw = parse_raw(self._said(guest, line, pairs), str(guest.tape))
         return replace(guest, raw=replace(guest.raw, records=raw.records, watched=raw.watched, private=raw.private))
 
     def groups(self, guest: ObservedGuest, line: int, fields: Path, *, pairs: bool = False) -> list[list[int]]:
-        """The seven numbers of each group of fields, see scripts/c2c/blame.h; SchedlineError if the tape is damaged."""
+        """The seven numbers of each group of fields, see scripts/c2c/blame.h."""
         *rows, end = self._said(guest, line, pairs, fields).splitlines()
         if end != "end 0":
             raise SchedlineError(f"{guest.tape} was not played to its end", MAKE_AGAIN)

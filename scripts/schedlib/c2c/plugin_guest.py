@@ -72,7 +72,7 @@ _TROUBLE = (
 def command(own: OwnProgram) -> bytes:
     """The content of the command file; see scripts/c2c/guest_runner.c."""
     start = [_SHELL, "sh"] if own.is_script else []
-    words = ["marked" if own.marked else "whole", *start, _place(own), *own.arguments]
+    words = ["marked" if own.marked else "whole", *start, f"/program/{own.file.name}", *own.arguments]
     return b"".join(word.encode(errors="surrogateescape") + b"\0" for word in words)
 
 
@@ -93,19 +93,17 @@ def packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, P
 
     Raises SchedlineError: the program cannot be started there, a library is missing, or the files are too many.
     """
-    found = {_place(own): own.file, MARKER: marker}
+    found = {f"/program/{own.file.name}": own.file, MARKER: marker}
     programs: list[Path] = []
-    near: set[Path] = set()
-    if own.files:
-        for path in sorted(own.files.rglob("*")):
-            if path.is_file():
-                found[f"/files/{path.relative_to(own.files)}"] = path
-                # Libraries among the files need others, too. Objects, and programs of another machine, are only data.
-                if is_elf(path) and runs_on(linked(path), arch):
-                    programs.append(path)
-                    near.add(path.parent)
-            elif path.is_symlink():
-                raise SchedlineError(f"--files: {path} is a link to nothing", f"rm {path}")
+    for path in sorted(own.files.rglob("*")) if own.files else ():
+        if path.is_file():
+            found[f"/files/{path.relative_to(own.files or path)}"] = path
+            # Libraries among the files need others, too. Objects, and programs of another machine, are only data.
+            if is_elf(path) and runs_on(linked(path), arch):
+                programs.append(path)
+        elif path.is_symlink():
+            raise SchedlineError(f"--files: {path} is a link to nothing", f"rm {path}")
+    near = sorted({path.parent for path in programs})
     if own.is_script:
         found[_SHELL] = shell
     else:
@@ -116,7 +114,7 @@ def packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, P
                 f"--program: {own.file} cannot be started: it is a library or an object", "link a program"
             )
         programs.append(own.file)
-    found |= libraries(programs, arch, sorted(near))
+    found |= libraries(programs, arch, near)
     for name in found:
         # The kernel's own packer reads names up to the next space.
         if name.split() != [name]:
@@ -128,17 +126,12 @@ def packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, P
     return found
 
 
-def _place(own: OwnProgram) -> str:
-    return f"/program/{own.file.name}"
-
-
 @dataclass(frozen=True)
 class Measurement:
-    """What to measure: a guest boots for each of `quanta`.
+    """What to measure: a guest boots for each of `quanta`, the blocks of code after which a CPU's turn ends.
 
     Attributes:
         parameters: of the result. Their `config` comes on top of the fragments of configs/kernel/ that c2c needs.
-        quanta: blocks of code after which a CPU's turn ends; 0 leaves that to QEMU.
         program: of the user, instead of a workload.
         user_space: also count accesses from user space.
     """
@@ -164,15 +157,20 @@ class Measurement:
 
 def parameters_of(topology: Topology, **others: Any) -> TrafficParameters:
     """The parameters of a guest of this shape: by default what `schedline c2c` counts, else what `others` say."""
-    of_llc = topology.cpus // (topology.sockets * topology.llcs)
-    of_cluster = topology.cpus // (topology.sockets * topology.clusters) if topology.clusters > 1 else 1
-    default: dict[str, Any] = {"on": TRACED[0], "workload": "rt", "rounds": WORKLOADS["rt"].rounds, "objects": DEFAULT}
-    default |= {"line": LINES[0], "shift": CLOCKS.index(CLOCK), "config": ()}
+    default: dict[str, Any] = {
+        "on": TRACED[0],
+        "workload": "rt",
+        "rounds": WORKLOADS["rt"].rounds,
+        "objects": DEFAULT,
+        "line": LINES[0],
+        "shift": CLOCKS.index(CLOCK),
+        "config": (),
+    }
     return TrafficParameters(
         cpus=topology.cpus,
         topology=topology.name,
-        per_cluster=of_cluster,
-        per_llc=of_llc,
+        per_cluster=topology.cpus // (topology.sockets * topology.clusters) if topology.clusters > 1 else 1,
+        per_llc=topology.cpus // (topology.sockets * topology.llcs),
         per_node=topology.cpus // topology.nodes,
         **default | others,
     )
@@ -310,22 +308,21 @@ def archive_of(kernel: Kernel, files: Mapping[str, Path], place: Path, own: OwnP
     return archive
 
 
-def boot(words: Sequence[str], log: Path, timeout: float) -> None:
-    """Run a guest to its end; SchedlineError if it panicked, hung, or its program failed."""
-    done = run_guest(words, log, timeout)
+def measured(words: Sequence[str], log: Path, out: Path, asked: Measurement) -> tuple[int, Raw]:
+    """Run a guest under the plugin: its program's operations, and what the plugin wrote to `out`.
+
+    Raises SchedlineError: the guest panicked or hung, or its program failed.
+    """
+    done = run_guest(words, log, asked.timeout)
     text = done.log.read_text(errors="replace")
     for pattern, what in _TROUBLE:
         if found := re.search(rf"^(?:\[[ .\d]+\] )?({pattern})", text, re.M):
             raise SchedlineError(f"{what}: {found.group(1).strip()}", f"see {done.log}")
-    if done.ending is not Ending.EXITED or "c2c: done," not in text:
+    ended = re.search(r"^c2c: done, (\d+) operations", text, re.M)
+    if done.ending is not Ending.EXITED or not ended:
         how = "hung" if done.ending is Ending.TIMED_OUT else "ended early"
         observed = f"the guest {how}, {done.seconds:.0f} s after its start: its program did not finish"
         raise SchedlineError(observed, f"see {done.log}; --timeout gives it more time")
-
-
-def measured(words: Sequence[str], log: Path, out: Path, asked: Measurement) -> tuple[int, Raw]:
-    """Run a guest under the plugin, see boot(); its program's operations, and what the plugin wrote to `out`."""
-    boot(words, log, asked.timeout)
     own = asked.program
     if own and own.marked and not out.exists():
         raise SchedlineError(
@@ -333,5 +330,4 @@ def measured(words: Sequence[str], log: Path, out: Path, asked: Measurement) -> 
             "nothing was counted",
             "let it run both, or leave out --marked: then the whole program is counted",
         )
-    found = re.search(r"^c2c: done, (\d+) operations", log.read_text(errors="replace"), re.M)
-    return int(found.group(1)) if found else 0, read_raw(out)
+    return int(ended.group(1)), read_raw(out)

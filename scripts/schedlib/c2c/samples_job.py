@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,14 +19,13 @@ import msgspec
 from msgspec.structs import asdict
 
 from schedlib import TOOL
-from schedlib.c2c.address_names import MAP_FILE, AddressNames, ObjectMap, read_objects, slide_of
 from schedlib.c2c.c2c_options import SOURCES, TAGS, C2cImportOptions, C2cRecordOptions
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
-from schedlib.c2c.memory_map import MemoryMap, memory_map_if_known
+from schedlib.c2c.memory_map import MAP_FILE, AddressNames, MemoryMap, ObjectMap, memory_map, slide_of
 from schedlib.c2c.objects import PER_CPU_OFFSETS, Instance, watches
 from schedlib.c2c.observed import PAGE
-from schedlib.c2c.perf_script import FIELDS, ScriptSums, instructions, refuse_other
 from schedlib.c2c.samples import (
+    FIELDS,
     MEASURED_FILE,
     NOTHING,
     MeasuredDocument,
@@ -34,8 +34,11 @@ from schedlib.c2c.samples import (
     SampledField,
     SampledRow,
     SampleSource,
+    ScriptSums,
     Unresolved,
     effective,
+    instructions,
+    refuse_other,
     summed,
     wilson,
 )
@@ -49,19 +52,16 @@ from schedlib.progress import printable, say, step, table
 from schedlib.verdict import Verdict
 
 _FIELDS, _FUNCTIONS = 40, 20
-METRICS = {
+_SAID = {
     "taken": "samples of lines that another CPU's cache had modified or handed over",
     "samples": "all samples: this source does not say which lines came from another CPU's cache",
 }
 _TEXT = "measured.txt"
+_NO_MAP = "see docs/c2c.md, Beside a real machine"
 
 
-def measured_text(result: MeasuredDocument) -> str:
-    """The whole report."""
-    return "\n".join(_lines(result)) + "\n"
-
-
-def _lines(result: MeasuredDocument) -> Iterator[str]:
+def measured_text(result: MeasuredDocument) -> Iterator[str]:
+    """The lines of the report."""
     source = result.source
     yield f"{source.kind}: {', '.join(source.files)}" + (f"; {source.machine}" if source.machine else "")
     if source.events:
@@ -72,7 +72,7 @@ def _lines(result: MeasuredDocument) -> Iterator[str]:
     yield f"{whole}; of user memory: {result.user.samples}"
     if source.repeated:
         yield f"left out: {source.repeated} samples that repeat others"
-    yield f"shares: of {METRICS[result.metric]}; with intervals of 95 %"
+    yield f"shares: of {_SAID[result.metric]}; with intervals of 95 %"
     yield ""
     rows: list[tuple[str, ...]] = [("field", "share", "from", "to", "samples", "taken", "remote", "cycles each")]
     for each in result.fields[:_FIELDS]:
@@ -101,8 +101,8 @@ def _numbers(sampled: Sampled) -> tuple[str, ...]:
 
 
 def import_samples(options: C2cImportOptions) -> Verdict:
-    """Read the files and write the result; SchedlineError if a file is no text of perf, or the vmlinux is wrong."""
-    found = read_objects(options.map) if options.map else None
+    """Read the files and write the result."""
+    found = document.read_below(options.map, MAP_FILE, ObjectMap, _NO_MAP) if options.map else None
     for path in options.files:
         refuse_other(path)
     with step("reading symbols and types"):
@@ -113,7 +113,7 @@ def import_samples(options: C2cImportOptions) -> Verdict:
                 f"{found.build_id[:16]}",
                 "give the vmlinux of the kernel that ran: perf buildid-list -i perf.data | grep kernel",
             )
-        memory = memory_map_if_known(options.vmlinux, cache_dir() / "c2c", known) if found else None
+        memory = _memory(options.vmlinux, known) if found else None
     seen = (each for path in options.files for each in instructions(path))
     slide = found.slide if found else slide_of(known, seen)
     sums = ScriptSums(AddressNames(known, memory, found, slide, options.line))
@@ -125,28 +125,29 @@ def import_samples(options: C2cImportOptions) -> Verdict:
     for place in (options.json, out / MEASURED_FILE):
         if place:
             document.write(place, result)
-    text = measured_text(result)
+    text = "".join(f"{line}\n" for line in measured_text(result))
     write_atomic(out / _TEXT, text)
     print(text, end="")
     say(f"results: {out}/{MEASURED_FILE}, {_TEXT}")
     return Verdict.PASS
 
 
-def _machine(path: Path) -> str:
-    """What the head of a text says of the machine, if it has one: perf script --header, perf report --header."""
-    wanted = ("# cpudesc :", "# os release :", "# perf version :")
-    with path.open("rb") as file:
-        head = file.read(1 << 16).decode(errors="replace")
-    lines = (line for line in head.splitlines() if line.startswith(wanted))
-    return printable(", ".join(line.partition(":")[2].strip() for line in lines))
+def _memory(vmlinux: Path, known: KernelMap) -> MemoryMap | None:
+    """What names slabs; None if this kernel describes its pages otherwise."""
+    with suppress(SchedlineError):
+        return memory_map(vmlinux, cache_dir() / "c2c", known)
+    return None
 
 
 def measured_of(sums: ScriptSums, files: Sequence[Path], build_id: str, line: int) -> MeasuredDocument:
     """The result of an import."""
+    # The head of a text says something of the machine if perf had --header.
+    with files[0].open("rb") as file:
+        head = file.read(1 << 16).decode(errors="replace").splitlines()
+    said = [words for words in head if words.startswith(("# cpudesc :", "# os release :", "# perf version :"))]
+    machine = printable(", ".join(words.partition(":")[2].strip() for words in said))
     names, events = tuple(path.name for path in files), tuple(sorted(sums.events))
-    source = SampleSource("perf script", names, events, _machine(files[0]), sums.repeated)
-    every = [*sums.rows.values(), *sums.unresolved.values()]
-    kernel = sum(every, NOTHING)
+    kernel = sum([*sums.rows.values(), *sums.unresolved.values()], NOTHING)
     metric: Metric = "taken" if kernel.taken else "samples"
     whole = kernel.amount(metric)
     number = effective(whole, sums.taken_squares if metric == "taken" else sums.squares)
@@ -154,17 +155,16 @@ def measured_of(sums: ScriptSums, files: Sequence[Path], build_id: str, line: in
     def share(sampled: Sampled) -> float:
         return sampled.amount(metric) / whole if whole else 0.0
 
-    named = ((field_name(place), sampled) for (place, _, _), sampled in sums.rows.items())
+    named = summed((field_name(place), sampled) for (place, _, _), sampled in sums.rows.items())
     fields = [
-        SampledField(name, sampled, share(sampled), *wilson(share(sampled), number))
-        for name, sampled in summed(named).items()
+        SampledField(name, sampled, share(sampled), *wilson(share(sampled), number)) for name, sampled in named.items()
     ]
     lost = [Unresolved(why, sampled, share(sampled)) for why, sampled in sums.unresolved.items()]
     return MeasuredDocument(
         schema="c2c-measured-1",
         tool=TOOL,
         imported=datetime.now(UTC).replace(microsecond=0),
-        source=source,
+        source=SampleSource("perf script", names, events, machine, sums.repeated),
         build_id=build_id,
         line=line,
         metric=metric,
@@ -208,10 +208,8 @@ def objects_of_kernel(
 
     Args:
         drgn: the program, and which kernel it is to read. It has to be that of vmlinux.
-        memory: what is needed to name slabs; None if this kernel describes its pages otherwise.
+        memory: None if slabs cannot be named.
         pages: addresses of pages whose use is asked for.
-
-    Raises SchedlineError: drgn cannot read the kernel.
     """
     offsets, per_cpu = known.symbol(PER_CPU_OFFSETS), known.symbol(_FIRST_PER_CPU)
     if offsets is None or per_cpu is None:
@@ -233,19 +231,20 @@ def objects_of_kernel(
     }
     argv = [*drgn, "--main-symbols", "-s", str(vmlinux), str(SOURCES / "object_map.py")]
     text = must(argv, stdin=json.dumps(asked).encode(), next_step="schedline c2c record --help")
-    ours = {
-        "schema": ObjectMap.kind(),
-        "tool": TOOL,
-        "made": datetime.now(UTC).replace(microsecond=0),
-        "build_id": known.build_id,
-        "page": PAGE,
-        "cpus": cpus,
-        "objects": objects,
-    }
     try:
         answer = json.loads(text)
         found = [Instance(key, cpu, address, looked_at[key].size, 1) for key, cpu, address in answer["instances"]]
-        return msgspec.convert(answer | ours | {"instances": msgspec.to_builtins(found)}, ObjectMap)
+        ours = {
+            "schema": ObjectMap.kind(),
+            "tool": TOOL,
+            "made": datetime.now(UTC).replace(microsecond=0),
+            "build_id": known.build_id,
+            "page": PAGE,
+            "cpus": cpus,
+            "objects": objects,
+            "instances": msgspec.to_builtins(found),
+        }
+        return msgspec.convert(answer | ours, ObjectMap)
     except (KeyError, TypeError, ValueError) as error:
         raise SchedlineError(
             f"drgn has answered something else: {error!r}", "drgn --version; see docs/c2c.md"
@@ -268,9 +267,18 @@ def record(options: C2cRecordOptions) -> Verdict:
         _sample(options)
     with step("writing the samples as text"):
         _write_text(options.out)
+    samples, objects, pages = options.out / SAMPLES_FILE, options.out / MAP_FILE, set[int]()
+
+    def kept(address: int) -> str:
+        pages.add(address // PAGE * PAGE)
+        return ""
+
     with step("reading where the objects lie"):
-        document.write(options.out / MAP_FILE, _map(options, known))
-    samples, objects = options.out / SAMPLES_FILE, options.out / MAP_FILE
+        memory = _memory(options.vmlinux, known)
+        ScriptSums(kept).read(samples)
+        words, where = ["drgn", "-q", "-k"], sorted(pages)
+        found = objects_of_kernel(words, options.vmlinux, known, memory, options.objects, possible_cpus(), where)
+        document.write(objects, found)
     return import_samples(C2cImportOptions((samples,), options.vmlinux, objects, out=options.out))
 
 
@@ -319,16 +327,3 @@ def _write_text(out: Path) -> None:
         said = done.stderr.decode(errors="replace").strip()[-500:]
         raise SchedlineError(f"`{' '.join(argv)}` failed ({done.returncode}): {said}", "perf --version")
     half.replace(out / SAMPLES_FILE)
-
-
-def _map(options: C2cRecordOptions, known: KernelMap) -> ObjectMap:
-    memory = memory_map_if_known(options.vmlinux, cache_dir() / "c2c", known)
-    pages: set[int] = set()
-
-    def kept(address: int) -> str:
-        pages.add(address // PAGE * PAGE)
-        return ""
-
-    ScriptSums(kept).read(options.out / SAMPLES_FILE)
-    drgn = ["drgn", "-q", "-k"]
-    return objects_of_kernel(drgn, options.vmlinux, known, memory, options.objects, possible_cpus(), sorted(pages))

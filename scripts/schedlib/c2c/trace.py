@@ -36,13 +36,7 @@ _MOST_PACKED = 500
 
 
 class TracedGuest(Strict, frozen=True):
-    """One guest.
-
-    Attributes:
-        length: bytes of its tape.
-        absent: for each key of a watch, the number of CPUs on which a pointer to the object was null.
-        again: pages that something else used when counting began, if all of the kernel's memory was watched.
-    """
+    """One guest; `length`: bytes of its tape. For the others see Raw."""
 
     quantum: Positive
     operations: Positive
@@ -53,13 +47,7 @@ class TracedGuest(Strict, frozen=True):
 
 
 class TraceHead(CountedDocument, frozen=True, kw_only=True):
-    """The first line of a trace of schedline c2c: the kernel, the guests, and the names of what they accessed.
-
-    Attributes:
-        structures: the structures of the watched objects, by name.
-        functions: those that accessed a watched line.
-        data: variables beside watched variables.
-    """
+    """The first line of a trace of schedline c2c: the kernel, the guests, and the names of what they accessed."""
 
     schema: Literal["c2c-trace-1"]
     structures: dict[str, MappedStructure]
@@ -83,22 +71,22 @@ def keep_trace(path: Path, observed: Observed, pcs: Iterable[int]) -> None:
     `pcs`: the addresses of the instructions on the tapes.
     """
     tapes = [guest.tape for guest in observed.guests if guest.tape]
-    guests = []
-    for each, tape in zip(observed.guests, tapes, strict=True):
-        seen, length = each.raw, tape.stat().st_size
-        guests.append(TracedGuest(each.quantum, each.operations, length, seen.instances, seen.absent, seen.again))
+    guests = tuple(
+        TracedGuest(
+            each.quantum, each.operations, tape.stat().st_size, each.raw.instances, each.raw.absent, each.raw.again
+        )
+        for each, tape in zip(observed.guests, tapes, strict=True)
+    )
+    functions, data = observed.known.functions, observed.known.data
+    last = {last_before(functions, pc) for pc in pcs}
     head = TraceHead(
         schema="c2c-trace-1",
-        tool=observed.tool,
-        started=observed.started,
-        fingerprint=dict(observed.fingerprint),
-        changes=dict(observed.changes),
-        parameters=observed.parameters,
+        **observed.head(),
         structures=dict(observed.known.structures),
-        functions=_at_or_before(observed.known.functions, pcs),
-        data=_beside(observed.known.data, observed.watches),
+        functions=tuple(functions[number] for number in sorted(last) if number >= 0),
+        data=tuple(data[number] for number in sorted(_beside(data, observed.watches))),
         watches=observed.watches,
-        guests=tuple(guests),
+        guests=guests,
     )
     # A file that is only half written never has this name.
     half = path.with_name(f".{path.name}.half")
@@ -113,21 +101,14 @@ def keep_trace(path: Path, observed: Observed, pcs: Iterable[int]) -> None:
         half.unlink(missing_ok=True)
 
 
-def _at_or_before(symbols: Sequence[Symbol], addresses: Iterable[int]) -> tuple[Symbol, ...]:
-    """For each address, the symbol that begins last before it."""
-    found = {last_before(symbols, address) for address in addresses}
-    return tuple(symbols[number] for number in sorted(found) if number >= 0)
-
-
-def _beside(symbols: Sequence[Symbol], watches: Iterable[Watch]) -> tuple[Symbol, ...]:
-    """The variables on the lines of watched variables, and the one before each such range."""
+def _beside(symbols: Sequence[Symbol], watches: Iterable[Watch]) -> set[int]:
+    """The numbers of the variables on the lines of watched variables, and of the one before each such range."""
     found: set[int] = set()
     for watch in watches:
         if not watch.hops:
             first = last_before(symbols, watch.address - _AROUND)
-            last = last_before(symbols, watch.address + watch.size + _AROUND)
-            found |= set(range(max(first, 0), last + 1))
-    return tuple(symbols[number] for number in sorted(found))
+            found |= set(range(max(first, 0), last_before(symbols, watch.address + watch.size + _AROUND) + 1))
+    return found
 
 
 def traced(path: Path, place: Path) -> Observed:
@@ -146,10 +127,10 @@ def traced(path: Path, place: Path) -> Observed:
         known = {EOFError: "it is cut off", zlib.error: "it is damaged"}
         why = known.get(type(error)) or getattr(error, "strerror", "") or str(error)
         raise Refused(path, TraceHead, why, "schedline c2c --trace FILE writes one") from error
-    guests = []
-    for each, tape in zip(head.guests, tapes, strict=True):
-        seen = Raw(each.instances, each.absent, again=each.again)
-        guests.append(ObservedGuest(each.quantum, each.operations, seen, tape))
+    guests = tuple(
+        ObservedGuest(each.quantum, each.operations, Raw(each.instances, each.absent, again=each.again), tape)
+        for each, tape in zip(head.guests, tapes, strict=True)
+    )
     return Observed(
         tool=TOOL,
         started=head.started,
@@ -158,7 +139,7 @@ def traced(path: Path, place: Path) -> Observed:
         parameters=head.parameters,
         known=KernelMap(head.fingerprint.get("build_id", ""), head.structures, head.functions, head.data),
         watches=head.watches,
-        guests=tuple(guests),
+        guests=guests,
     )
 
 

@@ -16,7 +16,6 @@ from schedlib.c2c.traffic_report import (
     COUNTS,
     TITLES,
     CountName,
-    ReportTable,
     Section,
     by_quantum,
     field_name,
@@ -39,13 +38,10 @@ _FIELDS, _FUNCTIONS = 40, 20
 
 
 class TrafficMetric(Strict, frozen=True):
-    """What is compared, and how much it may rise.
+    """What may rise by `budget` percent and `floor` events.
 
     Attributes:
         of: an object, or a field with its object; `*` for each object, `*.*` for each field.
-        count: one of COUNTS.
-        budget: percent that it may rise.
-        floor: number of events that it may rise in addition.
     """
 
     of: Word
@@ -55,12 +51,7 @@ class TrafficMetric(Strict, frozen=True):
 
 
 class JudgedTraffic(TrafficMetric, frozen=True):
-    """A metric, judged for one object or field.
-
-    Attributes:
-        name: the object or field.
-        base, candidate: one number for each quantum.
-    """
+    """A metric, judged for one object or field by one number for each quantum."""
 
     name: Word
     base: tuple[Count, ...]
@@ -78,8 +69,6 @@ class TrafficDiffDocument(Document, frozen=True, kw_only=True):
 
 
 class TrafficGates(Strict, frozen=True):
-    """A gates file."""
-
     metric: Annotated[tuple[TrafficMetric, ...], msgspec.Meta(min_length=1)]
 
 
@@ -88,7 +77,7 @@ _Both = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def load_metrics(path: Path) -> tuple[TrafficMetric, ...]:
-    """The metrics of a gates file; SchedlineError if it is none."""
+    """The metrics of a gates file."""
     return read_toml(path, TrafficGates).metric
 
 
@@ -157,18 +146,14 @@ def text(base: TrafficResult, candidate: TrafficResult, found: TrafficDiffDocume
 
 def sections(base: TrafficResult, candidate: TrafficResult) -> list[Section]:
     """What changes for objects, fields and functions."""
-    kinds = (
-        ("Objects", object_name, _FIELDS),
-        ("Fields", field_name, _FIELDS),
-        ("Functions", function_name, _FUNCTIONS),
-    )
     found = []
-    for title, key, most in kinds:
+    for title, key in (("Objects", object_name), ("Fields", field_name), ("Functions", function_name)):
+        most = _FUNCTIONS if key is function_name else _FIELDS
         columns = {count: _both(base, candidate, count, key) for count in COUNTS}
         names = sorted(columns["misses"], key=lambda name: _order(columns, name))
         rows = [(name, *(_change(*columns[count][name]) for count in COUNTS)) for name in names[:most]]
-        table = ReportTable((title[:-1].lower(), *TITLES), rows, left_out=max(len(names) - most, 0))
-        found.append(Section(f"{title}: from the base to the candidate", (), table))
+        name, left_out = f"{title}: from the base to the candidate", max(len(names) - most, 0)
+        found.append(Section(name, (), (title[:-1].lower(), *TITLES), rows, left_out=left_out))
     return found
 
 

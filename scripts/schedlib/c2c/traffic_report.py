@@ -29,7 +29,7 @@ _LEAST_SAVED, _LEAST_LEFT = 0.005, 0.02
 
 
 def totals(rows: Iterable[TrafficRow], key: Callable[[TrafficRow], _K]) -> dict[_K, Counts]:
-    """Sum the counts of the rows that share a key, in the order in which keys first appear."""
+    """Sum the counts of the rows that share a key."""
     found: dict[_K, list[Counts]] = {}
     for row in rows:
         found.setdefault(key(row), []).append(row.counts)
@@ -52,10 +52,8 @@ def named(owner: str, path: str) -> str:
 
 
 object_name: Callable[[TrafficRow], str] = attrgetter("owner")
-"""The object."""
-
 function_name: Callable[[TrafficRow], str] = attrgetter("function")
-"""The function's symbol. Inlined code counts for the function that it was inlined into."""
+"""Inlined code counts for the function that it was inlined into."""
 
 
 def line_name(place: Place) -> tuple[str, str, int]:
@@ -74,22 +72,18 @@ def spread(values: Sequence[int]) -> str:
 
 
 @dataclass(frozen=True)
-class ReportTable:
-    """A table: the first `left` columns are words, the others numbers; `left_out` rows are only in the JSON."""
-
-    titles: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    left: int = 1
-    left_out: int = 0
-
-
-@dataclass(frozen=True)
 class Section:
-    """A part of the report: its name, sentences, a table, and parts of its own."""
+    """A part of the report: its name, sentences, a table, and parts of its own.
+
+    The first `left` columns of the table are words, the others numbers; `left_out` rows are only in the JSON.
+    """
 
     name: str
     said: tuple[str, ...] = ()
-    table: ReportTable | None = None
+    titles: tuple[str, ...] = ()
+    rows: Sequence[tuple[str, ...]] = ()
+    left: int = 1
+    left_out: int = 0
     parts: tuple[Section, ...] = ()
 
 
@@ -101,10 +95,10 @@ def text(result: TrafficResult) -> str:
 def lines_of(section: Section) -> Iterator[str]:
     """A section as text, behind an empty line."""
     yield from ("", section.name, *section.said)
-    if section.table:
-        yield from table([section.table.titles, *section.table.rows], left=section.table.left)
-        if section.table.left_out:
-            yield f"{section.table.left_out} others: the JSON has them"
+    if section.titles:
+        yield from table([section.titles, *section.rows], left=section.left)
+    if section.left_out:
+        yield f"{section.left_out} others: the JSON has them"
     for part in section.parts:
         yield from lines_of(part)
 
@@ -130,11 +124,11 @@ def sections(result: TrafficResult) -> list[Section]:
     objects = by_quantum(result, object_name, neighbours=False)
     fields, functions = by_quantum(result, field_name), by_quantum(result, function_name)
     found = [
-        Section("Objects", tuple(_notes(result)), _ranked("object", objects, _FIELDS)),
+        _ranked("Objects", tuple(_notes(result)), objects, _FIELDS),
         _pairs(result),
         _hot_lines(result),
-        Section("Fields", ("median of the quanta, and their range",), _ranked("field", fields, _FIELDS)),
-        Section("Functions", (), _ranked("function", functions, _FUNCTIONS)),
+        _ranked("Fields", ("median of the quanta, and their range",), fields, _FIELDS),
+        _ranked("Functions", (), functions, _FUNCTIONS),
     ]
     if result.blame:
         found.insert(0, _blame(result, result.blame))
@@ -143,8 +137,8 @@ def sections(result: TrafficResult) -> list[Section]:
         rows = [*_answered(objects, sorted({name for table in objects for name in table}))]
         rows += _answered(functions, hottest)
         about = "in the same cluster, LLC or node, or in another node; cold: in no cache"
-        table = ReportTable(("object or function", *DISTANCES, "cold"), rows)
-        found.append(Section("Where misses were answered", (about,), table))
+        titles = ("object or function", *DISTANCES, "cold")
+        found.append(Section("Where misses were answered", (about,), titles, rows))
     return found
 
 
@@ -155,7 +149,7 @@ def by_quantum(
     return [totals((row for row in each.rows if neighbours or not row.neighbour), key) for each in result.quanta]
 
 
-def _ranked(title: str, tables: Sequence[Mapping[str, Counts]], most: int) -> ReportTable:
+def _ranked(title: str, said: tuple[str, ...], tables: Sequence[Mapping[str, Counts]], most: int) -> Section:
     """Names with TITLES, those with the most false sharing first."""
     every = {name: [table.get(name, Counts()) for table in tables] for table in tables for name in table}
 
@@ -164,7 +158,7 @@ def _ranked(title: str, tables: Sequence[Mapping[str, Counts]], most: int) -> Re
 
     names = sorted(every, key=lambda name: (*(-middle(values(name, count)) for count in COUNTS[:2]), name))
     rows = [(name, *(spread(values(name, count)) for count in COUNTS)) for name in names[:most]]
-    return ReportTable((title, *TITLES), rows, left_out=max(len(names) - most, 0))
+    return Section(title, said, (title[:-1].lower(), *TITLES), rows, left_out=max(len(names) - most, 0))
 
 
 def _answered(tables: Sequence[Mapping[str, Counts]], names: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -230,7 +224,7 @@ def _pairs(result: TrafficResult) -> Section:
         "are shared out by how many copies each of them took away"
     )
     titles = ("function", "loses lines to", "most on", "misses", "of these there")
-    return Section("Pairs of functions", (said,), ReportTable(titles, rows, 3))
+    return Section("Pairs of functions", (said,), titles, rows, 3)
 
 
 def _hot_lines(result: TrafficResult) -> Section:
@@ -240,7 +234,7 @@ def _hot_lines(result: TrafficResult) -> Section:
     misses = sum(row.counts.misses for row in result.middle.rows) or 1
     about = f"of the guest with quantum {result.middle.quantum}; a share is of the misses of the line"
     parts = tuple(_hot_line(_line_title(name, result.line), by_line[name], lines[name], misses) for name in hot)
-    return Section("Hot lines", (about if hot else "no line has a miss",), None, parts)
+    return Section("Hot lines", (about if hot else "no line has a miss",), parts=parts)
 
 
 def _hot_line(title: str, rows: Sequence[TrafficRow], line: Counts, misses: int) -> Section:
@@ -256,7 +250,7 @@ def _hot_line(title: str, rows: Sequence[TrafficRow], line: Counts, misses: int)
         numbers = (counts.false_shared, counts.hitm, counts.misses, counts.accesses)
         shown.append((field, function, kind, f"{offset:#x}", f"{counts.misses / line.misses:.1%}", *map(str, numbers)))
     titles = ("field", "function", "kind", "offset", "share", "false sharing", "HITM", "misses", "accesses")
-    return Section(title, (said,), ReportTable(titles, shown, 3, max(len(order) - _ROWS, 0)))
+    return Section(title, (said,), titles, shown, 3, max(len(order) - _ROWS, 0))
 
 
 def _blame(result: TrafficResult, blame: Sequence[BlamedField]) -> Section:

@@ -29,17 +29,13 @@ class Counts(Strict, frozen=True, omit_defaults=True):
     """Events of one kind of access; see `struct c2c_counts`. A file has those that are not zero.
 
     Attributes:
-        hits: accesses that found the line in the CPU's own cache.
-        hitm_cluster, hitm_llc, hitm_node, hitm_remote: misses on a line that another CPU has modified: one of the same
-            cluster, of another cluster of the LLC (without clusters any of the LLC), of another LLC of the node, of
-            another node.
-        clean_cluster, clean_llc, clean_node, clean_remote: the same if others have it unmodified, by the nearest.
+        hitm_*: misses on a line that another CPU has modified: of this cluster, of this LLC, of this node, or another.
+        clean_*: the same if others have it unmodified, by the nearest.
         cold: misses on a line that no cache has.
         upgrades: writes to a line that the CPU's own cache shares with others.
         invalidated: copies in other CPUs' caches that writes invalidated.
         essential: misses that fetched bytes that another CPU had written and this CPU used, or that were this CPU's
-            first on the line.
-        false_shared: all other misses: pure false sharing.
+            first on the line. All others are false_shared: pure false sharing.
     """
 
     accesses: Positive = 0
@@ -60,26 +56,22 @@ class Counts(Strict, frozen=True, omit_defaults=True):
 
     @property
     def hitm(self) -> int:
-        """Misses on a modified line, at any distance."""
         return self.hitm_cluster + self.hitm_llc + self.hitm_node + self.hitm_remote
 
     @property
     def misses(self) -> int:
-        """All misses."""
         return self.essential + self.false_shared
 
     @property
     def remote(self) -> int:
-        """Misses that another node answered."""
         return self.fetched("remote")
 
     def fetched(self, distance: str) -> int:
-        """Misses that a CPU at this distance answered: cluster, llc, node or remote."""
+        """Misses that a CPU at one of DISTANCES answered."""
         return int(getattr(self, f"hitm_{distance}") + getattr(self, f"clean_{distance}"))
 
     @classmethod
     def sum(cls, parts: Iterable[Counts]) -> Counts:
-        """The sum of several counts."""
         rows = [msgspec.structs.astuple(part) for part in parts]
         return cls(*(sum(column) for column in zip(*rows, strict=True))) if rows else cls()
 
@@ -88,12 +80,11 @@ class Place(Strict, frozen=True, order=True):
     """The object and field that an address belongs to.
 
     Attributes:
-        owner: the object; for an address outside of all objects, the object whose first or last line it is on.
         prefix: path of the pointer through which the object refers to the address, such as *rto_mask; else empty.
-        line: number of the line, counted from the object's first.
-        offset: offset in the object, or in the memory that the pointer refers to; negative before the object.
+        line: counted from the object's first.
+        offset: in the object, or in the memory that the pointer refers to.
         path: the field; for a neighbour its name, if it has one.
-        neighbour: whether the address is outside of the object, on a line that both use.
+        neighbour: the address is outside of the object, on its first or last line.
     """
 
     owner: Word
@@ -114,12 +105,7 @@ class TrafficRow(Place, frozen=True):
 
 
 class MappedField(Strict, frozen=True):
-    """A field that has no fields inside.
-
-    Attributes:
-        path: as C would write it.
-        pointee: what it points to; empty if it is not a pointer.
-    """
+    """A field that has no fields inside; `pointee` is empty if it is no pointer."""
 
     offset: Count
     size: Positive
@@ -134,18 +120,15 @@ class MappedStructure(Strict, frozen=True):
     fields: tuple[MappedField, ...]
 
     def find(self, path: str) -> MappedField | None:
-        """The field of that name."""
         return next((field for field in self.fields if field.path == path), None)
 
 
 class Watched(Strict, frozen=True):
-    """A watched object.
+    """A watched object, or (with a prefix) what a pointer in it leads to.
 
     Attributes:
-        prefix: path of the pointer to watched memory such as a mask; empty for the object itself.
-        number: how many such objects existed.
-        later: how many of these were allocated between the markers.
-        skews: the offsets on a cache line at which they began, in bytes; one number if all were equal.
+        number: how many there were; `later`: of these, allocated between the markers.
+        skews: the different offsets on a cache line at which they began, in bytes.
     """
 
     owner: Word
@@ -169,11 +152,11 @@ class Quantum(Strict, frozen=True):
     """One guest.
 
     Attributes:
-        quantum: number of code blocks that a CPU executes before the next CPU's turn.
+        quantum: code blocks that a CPU executes before the next CPU's turn.
         operations: those of its program.
         watched: accesses to watched lines.
-        private: what the rows leave out, if all of the kernel's memory was watched.
-        again: misses on pages that something else used when counting began; the rows have the name of the last use.
+        private, again: if all of the kernel's memory was watched: what the rows leave out, and misses on pages that
+            something else used when counting began (the rows have the name of the last use).
     """
 
     quantum: Positive
@@ -187,19 +170,15 @@ class Quantum(Strict, frozen=True):
 class BlamedField(Strict, frozen=True, kw_only=True):
     """What a field costs by its place: the same accesses, counted again with this field on a line of its own.
 
-    For an array, each element has a line of its own.
+    Each element of an array gets a line of its own.
 
     Attributes:
-        saved: misses that this saves, for each guest; negative if it costs some.
-        saved_upgrades: the same for upgrades.
-        alone: misses on the field when it is on a line of its own.
-        inside: how many of these are false sharing between bytes of the field; no layout saves the others.
-        elsewhere: misses saved in the middle guest, with lines of other sizes; `pairs` are lines that are fetched
-            two at a time.
-        bytes: how much larger each object becomes.
-        objects: how many of these there were.
-        readers: functions that only load it, the most frequent first.
-        writers: functions that store to it, the most frequent first.
+        saved, saved_upgrades: misses and upgrades that this saves, for each guest; negative if it costs some.
+        alone: misses that are left on the field.
+        inside: of these, false sharing between bytes of the field; no layout saves the others.
+        elsewhere: misses saved in the middle guest with lines of other sizes, or fetched in `pairs`.
+        bytes: how much larger each of `objects` becomes.
+        readers, writers: functions that only load it, and that store to it, the most frequent first.
     """
 
     field: Word
@@ -219,11 +198,9 @@ class TrafficParameters(Strict, frozen=True, kw_only=True):
 
     Attributes:
         on: emulator and architecture.
-        line: bytes of a cache line in the model.
-        topology: its name; empty if all CPUs share one LLC.
-        per_cluster: CPUs of a cluster; 1 if there are no clusters.
-        per_llc: CPUs that share an LLC.
-        per_node: CPUs of a node.
+        line: bytes of a cache line.
+        topology: empty if all CPUs share one LLC.
+        per_cluster, per_llc, per_node: numbers of CPUs; 1 to a cluster if there are none.
         shift: an instruction takes 2^shift ns of the guest's time.
         config: additional fragments of the kernel configuration.
     """
@@ -269,7 +246,7 @@ class TrafficResult(CountedDocument, frozen=True, kw_only=True):
 
     Attributes:
         absent: number of CPUs on which the pointer to a watched object was null, by the object.
-        blame: what moving a field would save, the most first; missing if nothing was kept to count again.
+        blame: what moving a field would save, the most first; missing if no accesses were kept.
     """
 
     # With all objects of the kernel, 16 CPUs and three quanta it can have 76 million bytes.
@@ -283,12 +260,10 @@ class TrafficResult(CountedDocument, frozen=True, kw_only=True):
 
     @property
     def line(self) -> int:
-        """Bytes of a cache line."""
         return self.parameters.line
 
     @property
     def middle(self) -> Quantum:
-        """The guest of the middle quantum."""
         return self.quanta[len(self.quanta) // 2]
 
 

@@ -16,11 +16,10 @@ import toy_kernel
 
 from one_verb import main_of
 from schedlib.c2c import c2c_verb, plugin_guest, samples_job
-from schedlib.c2c.address_names import read_objects
 from schedlib.c2c.c2c_job import built, plan, source
 from schedlib.c2c.c2c_options import SOURCES, TAGS
 from schedlib.c2c.kernel_map import kernel_map
-from schedlib.c2c.memory_map import memory_map, plan_lines
+from schedlib.c2c.memory_map import ObjectMap, memory_map, plan_lines
 from schedlib.c2c.objects import watches
 from schedlib.c2c.observed import read_raw
 from schedlib.c2c.plugin_guest import Measurement, parameters_of
@@ -28,6 +27,7 @@ from schedlib.c2c.samples import read_measured
 from schedlib.c2c.samples_job import objects_of_kernel, possible_cpus
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
+from schedlib.formats import document
 from schedlib.kernel.topology import flat
 from schedlib.process import dying_with_us
 from schedlib.tree.kernel_tree import Tree
@@ -97,7 +97,7 @@ def test_a_recording(machine: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     calls = (tmp_path / "calls").read_text()
     assert f"perf c2c record -a -o {out}/.perf.data -- hackbench -l 9\n" in calls
     assert "perf script --header" in calls and "drgn -q -k --main-symbols" in calls
-    assert read_objects(out).slide == 4096
+    assert document.read(out / "objects.json", ObjectMap, "").slide == 4096
     assert read_measured(out).fields, "root_domain has a field"
     assert {each.name for each in out.iterdir()} >= {"perf.data", "samples.txt", "objects.json", "measured.json"}
     assert not [each for each in out.iterdir() if each.name.startswith(".")]

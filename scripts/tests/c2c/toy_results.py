@@ -15,8 +15,7 @@ from schedlib.c2c import plugin_guest
 from schedlib.c2c.kernel_map import KernelMap, Symbol
 from schedlib.c2c.objects import Instance, Watch
 from schedlib.c2c.observed import Observed, ObservedGuest, Raw
-from schedlib.c2c.perf_script import Key, ScriptSums
-from schedlib.c2c.samples import MeasuredDocument, Sampled
+from schedlib.c2c.samples import Key, MeasuredDocument, Sampled, ScriptSums
 from schedlib.c2c.samples_job import measured_of
 from schedlib.formats.c2c_document import (
     AccessKind,
