@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.c2c.c2c_options import LINES
@@ -27,18 +26,8 @@ _PAIRS = "pairs"
 _WORKERS = 2
 
 
-@dataclass(frozen=True)
-class _Way:
-    """A size of lines, and whether they are fetched in pairs."""
-
-    line: int
-    pairs: bool = False
-
-    @property
-    def block(self) -> int:
-        """Bytes whose counts depend on each other."""
-        return 2 * self.line if self.pairs else self.line
-
+_Way = tuple[int, bool]
+"""A size of lines, and whether they are fetched in pairs."""
 
 _Gain = tuple[int, int, int, int]
 """Saved misses, saved upgrades, misses of the field alone, and those inside of it; see BlamedField."""
@@ -50,10 +39,10 @@ def blame(player: Player, observed: Observed, result: TrafficResult, place: Path
     `place` is a scratch directory. Raises SchedlineError: a tape is damaged.
     """
     line = observed.parameters.line
-    others = {str(size): _Way(size) for size in LINES if size != line}
+    others = {str(size): (size, False) for size in LINES if size != line}
     if line < max(LINES):
-        others[_PAIRS] = _Way(line, pairs=True)
-    wanted = [(guest, _Way(line)) for guest in observed.guests] + [(observed.middle, way) for way in others.values()]
+        others[_PAIRS] = (line, True)
+    wanted = [(guest, (line, False)) for guest in observed.guests] + [(observed.middle, way) for way in others.values()]
     with ThreadPoolExecutor(_WORKERS) as pool:
         gains = list(pool.map(lambda each: _gains(player, observed, each[0], each[1], place), wanted))
     guests, elsewhere = gains[: len(observed.guests)], dict(zip(others, gains[len(observed.guests) :], strict=True))
@@ -68,44 +57,48 @@ def blame(player: Player, observed: Observed, result: TrafficResult, place: Path
             pieces.setdefault(name, []).append(watch)
     blamed = []
     for name in names:
-        columns = zip(*(found.get(name, (0, 0, 0, 0)) for found in guests), strict=True)
-        saved, saved_upgrades, alone, inside = columns
+        saved, saved_upgrades, alone, inside = zip(*(found.get(name, (0, 0, 0, 0)) for found in guests), strict=True)
         size, number = _room(observed, result, pieces[name])
         writes = totals((row for row in shown[name] if row.kind != "load"), function_name)
         reads = totals((row for row in shown[name] if row.kind == "load"), function_name)
-        each = BlamedField(
-            field=name,
-            saved=saved,
-            saved_upgrades=saved_upgrades,
-            alone=alone,
-            inside=inside,
-            elsewhere={way: found[name][0] for way, found in elsewhere.items() if name in found},
-            bytes=size,
-            objects=number,
-            readers=_frequent({each: reads[each] for each in reads if each not in writes}),
-            writers=_frequent(writes),
+        blamed.append(
+            BlamedField(
+                field=name,
+                saved=saved,
+                saved_upgrades=saved_upgrades,
+                alone=alone,
+                inside=inside,
+                elsewhere={way: found[name][0] for way, found in elsewhere.items() if name in found},
+                bytes=size,
+                objects=number,
+                readers=_frequent({each: reads[each] for each in reads if each not in writes}),
+                writers=_frequent(writes),
+            )
         )
-        blamed.append(each)
     return tuple(sorted(blamed, key=lambda each: (-middle(each.saved), -middle(each.alone), each.field)))
 
 
 def _gains(player: Player, observed: Observed, guest: ObservedGuest, way: _Way, place: Path) -> dict[str, _Gain]:
     """What each field of a hot line saves in one guest."""
-    if way != _Way(observed.parameters.line):
-        guest = player.counts(guest, way.line, pairs=way.pairs)
-    groups, text = _fields_file(observed, guest, way)
-    file = place / f"fields-{guest.quantum}-{way.line}-{way.pairs}"
+    line, pairs = way
+    if way != (observed.parameters.line, False):
+        guest = player.counts(guest, line, pairs=pairs)
+    groups, text = _fields_file(observed, guest, 2 * line if pairs else line)
+    file = place / f"fields-{guest.quantum}-{line}-{pairs}"
     file.write_text(text)
     found = {}
-    for name, numbers in zip(groups, player.groups(guest, way.line, file, pairs=way.pairs), strict=True):
+    for name, numbers in zip(groups, player.groups(guest, line, file, pairs=pairs), strict=True):
         misses, without, alone, upgrades, upgrades_without, upgrades_alone, inside = numbers
         found[name] = misses - without - alone, upgrades - upgrades_without - upgrades_alone, alone, inside
     return found
 
 
-def _fields_file(observed: Observed, guest: ObservedGuest, way: _Way) -> tuple[list[str], str]:
-    """The names of the fields to try, which are numbered from 1, and the file for the program that plays them."""
-    resolver = observed.resolver(guest, way.block)
+def _fields_file(observed: Observed, guest: ObservedGuest, block: int) -> tuple[list[str], str]:
+    """The names of the fields to try, which are numbered from 1, and the file for the program that plays them.
+
+    `block`: bytes whose counts depend on each other.
+    """
+    resolver = observed.resolver(guest, block)
     on_address = Counter[tuple[int, int]]()
     for record in guest.raw.records:
         on_address[record.address, record.epoch] += record.counts.misses
@@ -118,8 +111,7 @@ def _fields_file(observed: Observed, guest: ObservedGuest, way: _Way) -> tuple[l
     blocks: dict[int, Counter[str]] = {}
     for each, number in on_address.items():
         if misses[lines[each]] >= least and not places[each].neighbour:
-            on_block = blocks.setdefault(each[0] // way.block * way.block, Counter())
-            on_block[field_name(places[each])] += number
+            blocks.setdefault(each[0] // block * block, Counter())[field_name(places[each])] += number
     fields = [
         (number, *field) for number, watch in enumerate(observed.watches) for field in _fields_of(observed, watch)
     ]
@@ -135,12 +127,11 @@ def _fields_file(observed: Observed, guest: ObservedGuest, way: _Way) -> tuple[l
         if name in groups
     ]
     for instance in guest.raw.instances:
-        on_blocks = range(instance.address // way.block, (instance.address + instance.size - 1) // way.block + 1)
-        if not instance.epoch and any(number * way.block in tried for number in on_blocks):
+        on_blocks = range(instance.address // block, (instance.address + instance.size - 1) // block + 1)
+        if not instance.epoch and any(number * block in tried for number in on_blocks):
             text.append(f"object {numbers[instance.key]} {instance.address:x} {instance.size}")
     for address, on in sorted(tried.items()):
-        words = " ".join(str(groups[name]) for name in on[:_MOST_GROUPS])
-        text.append(f"block {address:x} {words}")
+        text.append(f"block {address:x} {' '.join(str(groups[name]) for name in on[:_MOST_GROUPS])}")
     return names, "".join(f"{line}\n" for line in text)
 
 

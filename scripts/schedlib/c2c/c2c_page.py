@@ -19,7 +19,7 @@ from schedlib.formats.svg import picture as drawn
 from schedlib.progress import counted
 
 _PLAIN, _HOT = (250, 250, 250), (203, 24, 29)
-_MOST_LINES = 40
+_MOST_LINES, _MOST_FUNCTIONS = 40, 4
 _NOTES = 250
 """Pixels for the notes to the right of a line."""
 
@@ -28,8 +28,6 @@ _HOT_SHARE = 0.1
 
 _LINE_SHARE = 0.01
 """The hot fields of a line are told if it has this share of the object's misses."""
-
-_MOST_FUNCTIONS = 4
 
 _MEANING = (
     "A row is a cache line, a cell a field. Its colour is the number of misses on the field by pure false sharing: the",
@@ -43,19 +41,15 @@ def _drawn(result: TrafficResult) -> list[TrafficRow]:
 
 
 def both(found: Mapping[str, TrafficResult]) -> str:
-    """The pictures of results side by side, each with its name; the same colour means the same number.
-
-    Lines on which little happens are not drawn.
-    """
-    drawings = [(name, picture(result, *found.values(), least=_LINE_SHARE)) for name, result in found.items()]
-    return beside(drawings)
+    """The pictures of results side by side, each with its name; the same colour means the same number."""
+    return beside([(name, picture(each, *found.values(), least=_LINE_SHARE)) for name, each in found.items()])
 
 
 def picture(result: TrafficResult, *scale: TrafficResult, least: float = 0.0) -> str:
     """The structures of a result, in the guest of the middle quantum, as SVG.
 
-    `scale`: the field with the most false sharing in these results has the darkest colour; without any, in this one.
-    `least`: a line with a smaller share of its object's misses is not drawn.
+    The field with the most false sharing in `scale` has the darkest colour. A line with less than the share `least` of
+    its object's misses is not drawn.
     """
     cells = [totals(_drawn(each), lambda row: (row.owner, row.path)) for each in scale or (result,)]
     hottest = max((counts.false_shared for each in cells for counts in each.values()), default=0)
@@ -132,23 +126,19 @@ def hot_fields(rows: Sequence[TrafficRow], line: Counts) -> Iterator[str]:
 
 def users(rows: Sequence[TrafficRow]) -> list[str]:
     """Who reads a field and who writes it, from the field's rows; those with the most first."""
-    readers = totals((row for row in rows if row.kind == "load"), function_name)
-    writers = totals((row for row in rows if row.kind != "load"), function_name)
-    said = (
-        _named("read by", {name: (each.misses, each.accesses) for name, each in readers.items()}, "misses"),
-        _named("written by", {name: (each.accesses, each.accesses) for name, each in writers.items()}, "writes"),
-    )
-    return [each for each in said if each]
-
-
-def _named(what: str, functions: Mapping[str, tuple[int, int]], unit: str) -> str:
-    """The functions with their numbers of this unit; of equal ones, those with more accesses come first."""
-    names = sorted(functions, key=lambda name: (-functions[name][0], -functions[name][1], name))
-    shown = [f"{name} ({functions[name][0]} {unit})" for name in names[:_MOST_FUNCTIONS] if functions[name][0]]
-    if len(names) > len(shown):
-        left = len(names) - len(shown)
-        shown.append(counted(left, "other") if shown else f"{counted(left, 'function')}, without {unit}")
-    return f"{what} {', '.join(shown)}" if shown else ""
+    said = []
+    for what, unit in (("read by", "misses"), ("written by", "writes")):
+        functions = totals((row for row in rows if (row.kind == "load") == (unit == "misses")), function_name)
+        # Of equal ones, those with more accesses come first.
+        ranks = sorted(
+            (-(each.misses if unit == "misses" else each.accesses), -each.accesses, name)
+            for name, each in functions.items()
+        )
+        shown = [f"{name} ({-number} {unit})" for number, _, name in ranks[:_MOST_FUNCTIONS] if number]
+        if left := len(ranks) - len(shown):
+            shown.append(counted(left, "other") if shown else f"{counted(left, 'function')}, without {unit}")
+        said += [f"{what} {', '.join(shown)}"] if shown else []
+    return said
 
 
 def page(result: TrafficResult, maps: str = "", before: Sequence[Section] = ()) -> str:

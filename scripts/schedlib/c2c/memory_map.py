@@ -29,7 +29,7 @@ from schedlib.paths import CONFIGS
 VERSION = 6
 
 _SLABS, _TASKS = "mm/slub.c", "kernel/fork.c"
-"""The units that know slabs, and many of the structures that have slabs of their own."""
+"""The source files that know slabs, and many of the structures that have slabs of their own."""
 
 _OFFSETS = (
     ("page", "compound_info"),
@@ -87,7 +87,7 @@ class ObjectArray(Strict, frozen=True):
 
 
 class SlabTypes(Strict, frozen=True):
-    """configs/slab-types.toml: slab caches by name, and arrays by the structure of their elements."""
+    """configs/slab-types.toml: slab caches by name, and arrays by structure."""
 
     cache: dict[str, SlabCache]
     array: dict[str, ObjectArray]
@@ -117,7 +117,7 @@ class MemoryMap:
 
 
 def slab_types(path: Path = CONFIGS / "slab-types.toml") -> SlabTypes:
-    """The table; SchedlineError if the file is none."""
+    """The table."""
     return read_toml(path, SlabTypes)
 
 
@@ -185,9 +185,9 @@ def _pointer(elf: ELFFile, known: KernelMap, name: str) -> int:
 
 
 def bases_of(known: KernelMap, config: Path, page: int) -> tuple[str, ...]:
-    """Where page descriptors, the direct map and vmalloc begin; empty if that is not known.
+    """Where page descriptors, of `page` bytes, the direct map and vmalloc begin; empty if that is not known.
 
-    The configuration says how an arm64 kernel divides its addresses; `page` is the size of struct page.
+    The configuration says how an arm64 kernel divides its addresses.
     """
     variables = [f"{symbol.address:x}" for name in _BASES if (symbol := known.symbol(name))]
     if len(variables) == len(_BASES):

@@ -31,13 +31,9 @@ _FRESH = 1 << 44
 
 
 class StructureLayout(Strict, frozen=True):
-    """Where members of a structure lie.
+    """Where members of a structure lie: the offsets of those that move, each as a whole; size and alignment in bytes.
 
-    Attributes:
-        members: the offset of each member; those that are not named stay. A member with members inside moves as a
-            whole.
-        size: in bytes; 0: as before, or as large as necessary.
-        align: of objects, in bytes.
+    `size` 0: as before, or as large as necessary.
     """
 
     members: dict[str, Count]
@@ -82,7 +78,7 @@ def _read(path: Path, known: KernelMap) -> Mapping[str, StructureLayout]:
 def relaid(observed: Observed, layout: Path, place: Path) -> Observed:
     """The guests, with moves to another layout, which are kept in `place`; their counts are not yet those.
 
-    `layout` is a layout file, or a result of schedline c2c. Raises SchedlineError: it does not fit to what was traced.
+    `layout` is a layout file, or a result of schedline c2c. SchedlineError if it does not fit to what was traced.
     """
     wanted = _read(layout, observed.known)
     digest = hashlib.sha256((layout / C2C_FILE if layout.is_dir() else layout).read_bytes()).hexdigest()[:16]
@@ -93,17 +89,19 @@ def relaid_as(
     observed: Observed, wanted: Mapping[str, StructureLayout], source: str, name: str, place: Path
 ) -> Observed:
     """The same for layouts of some structures, by tag. `source` is for messages, `name` for the result."""
-    structures, changed = dict(observed.known.structures), {}
+    structures, changed, there = dict(observed.known.structures), {}, f"it has {', '.join(sorted(observed.tags))}"
     for tag, each in wanted.items():
         if tag not in structures or not observed.objects_of(tag):
-            raise SchedlineError(f"{source}: {tag} is no structure of this trace", _traced(observed))
+            raise SchedlineError(f"{source}: {tag} is no structure of this trace", there)
         changed[tag] = _relaid(source, tag, structures[tag], each)
         structures[tag] = changed[tag].structure
     if not changed:
-        raise SchedlineError(f"{source} has no structure of this trace", _traced(observed))
+        raise SchedlineError(f"{source} has no structure of this trace", there)
     guests = tuple(_moved(observed.watches, guest, changed, place) for guest in observed.guests)
     watches = tuple(
-        structs.replace(watch, size=changed[watch.tag].structure.size) if _is_relaid(watch, changed) else watch
+        structs.replace(watch, size=changed[watch.tag].structure.size)
+        if watch.tag in changed and not watch.prefix
+        else watch
         for watch in observed.watches
     )
     return replace(
@@ -114,10 +112,6 @@ def relaid_as(
         watches=watches,
         guests=guests,
     )
-
-
-def _traced(observed: Observed) -> str:
-    return f"it has {', '.join(sorted(observed.tags))}"
 
 
 def _relaid(layout: str, tag: str, old: MappedStructure, wanted: StructureLayout) -> _Relaid:
@@ -155,20 +149,14 @@ def _relaid(layout: str, tag: str, old: MappedStructure, wanted: StructureLayout
             f"{layout}: {tag} cannot have {size} bytes: its members need {end}{multiple}",
             f"write size = {up(end, wanted.align)}, or leave it out",
         )
-    _fill_holes(to, taken, size)
+    # A hole stays behind the member before it, as far as there is room; the rest of it is lost.
+    for byte, new in enumerate(to):
+        follower = to[byte - 1] + 1 if byte else 0
+        if new < 0 and (not byte or to[byte - 1] >= 0) and follower < size and follower not in taken:
+            to[byte], taken[follower] = follower, byte
     fields = [structs.replace(each, offset=start) for each, start in zip(old.fields, offsets, strict=True)]
     fields.sort(key=lambda field: field.offset)
     return _Relaid(MappedStructure(size, tuple(fields)), tuple(to), wanted.align)
-
-
-def _fill_holes(to: list[int], taken: dict[int, int], size: int) -> None:
-    """A hole stays behind the member before it, as far as there is room; the rest of it is lost."""
-    for byte in range(len(to)):
-        if to[byte] < 0:
-            new = to[byte - 1] + 1 if byte else 0
-            if (not byte or to[byte - 1] >= 0) and new < size and new not in taken:
-                to[byte] = new
-                taken[new] = byte
 
 
 def _like(name: str, structure: MappedStructure) -> str:
@@ -188,16 +176,12 @@ def up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
-def _is_relaid(watch: Watch, changed: Mapping[str, _Relaid]) -> bool:
-    return watch.tag in changed and not watch.prefix
-
-
 def _moved(
     watches: Sequence[Watch], guest: ObservedGuest, changed: Mapping[str, _Relaid], place: Path
 ) -> ObservedGuest:
     """A guest whose objects move. Those that share a line keep their distance, so they still share it if none grows."""
     numbers = {watch.key: number for number, watch in enumerate(watches)}
-    relaid_keys = {watch.key: changed[watch.tag] for watch in watches if _is_relaid(watch, changed)}
+    relaid_keys = {watch.key: changed[watch.tag] for watch in watches if watch.tag in changed and not watch.prefix}
 
     def room(each: Instance) -> tuple[int, int]:
         """Its new size and alignment."""
@@ -209,7 +193,7 @@ def _moved(
     free = _FRESH
     different = {(each.key, each.address): each for each in guest.raw.instances}.values()
     for cluster in _clusters(sorted(different, key=lambda each: (each.address, -each.size, numbers[each.key]))):
-        if not any(each.key in relaid_keys for each in cluster):
+        if relaid_keys.keys().isdisjoint(each.key for each in cluster):
             continue
         before = cluster[0]
         at = free + before.address % _LONGEST
@@ -235,18 +219,16 @@ def _moved(
     return replace(guest, raw=Raw(instances, guest.raw.absent), moves=moves)
 
 
-def _clusters(objects: Iterable[Instance]) -> Iterator[list[Instance]]:
+def _clusters(objects: Iterable[Instance]) -> list[list[Instance]]:
     """Objects that share lines; they come in the order of their addresses."""
-    cluster: list[Instance] = []
+    clusters: list[list[Instance]] = []
     end = 0
     for each in objects:
-        if cluster and each.address // _LONGEST > (end - 1) // _LONGEST:
-            yield cluster
-            cluster = []
-        cluster.append(each)
+        if not clusters or each.address // _LONGEST > (end - 1) // _LONGEST:
+            clusters.append([])
+        clusters[-1].append(each)
         end = max(end, each.address + each.size)
-    if cluster:
-        yield cluster
+    return clusters
 
 
 def _pieces(to: Sequence[int]) -> Iterator[tuple[int, int, int]]:

@@ -13,7 +13,7 @@ from schedlib import doctor
 from schedlib.c2c import c2c_page, traffic_diff, traffic_report
 from schedlib.c2c.c2c_job import remembered
 from schedlib.c2c.c2c_options import ALL, QUANTA, C2cOptions, ShowOptions
-from schedlib.c2c.traffic_report import line_name, most_missed, named, totals
+from schedlib.c2c.traffic_report import line_name, line_title, most_missed, named, totals
 from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
@@ -33,12 +33,7 @@ _LEAST = 0.04
 
 
 class Shown(Strict, frozen=True):
-    """What is counted of a layout change, or of an incident; see configs/shown.toml.
-
-    Attributes:
-        only: the object that is drawn; empty: all that are watched.
-        fix: of an incident: what has mended it.
-    """
+    """What is counted of a layout change, or of an incident that `fix` has mended; `only` this object is drawn."""
 
     objects: tuple[Word, ...]
     workload: Word
@@ -53,17 +48,14 @@ def shown_table() -> dict[str, Shown]:
 
 
 def show(options: ShowOptions) -> Verdict:
-    """Count both kernels and draw them; SchedlineError if one does not build or run."""
+    """Count both kernels and draw them."""
     name, cache = options.name, cache_dir()
     wanted = shown_table()[name]
     doctor.require(["build", *options.tree.needs])
     tree, out = open_tree(cache, options.tree), results_directory(cache, options.out)
-    asked = C2cOptions(
-        workload=wanted.workload,
-        objects=wanted.objects,
-        # All of the memory takes a minute for a guest.
-        quanta=QUANTA[1:2] if ALL in wanted.objects else QUANTA,
-    )
+    # All of the memory takes a minute for a guest.
+    quanta = QUANTA[1:2] if ALL in wanted.objects else QUANTA
+    asked = C2cOptions(workload=wanted.workload, objects=wanted.objects, quanta=quanta)
     sides: dict[str, tuple[C2cOptions, Composition | None]] = {
         "without": (replace(asked, changes=ChangeOptions(without=(*wanted.without, name))), None),
         "with": (replace(asked, changes=ChangeOptions(with_=(name,), without=wanted.without)), None),
@@ -75,9 +67,9 @@ def show(options: ShowOptions) -> Verdict:
         result = remembered(cache, tree, each, out / side, composition)
         document.write(out / side / C2C_FILE, result)
         found[f"{side} the fix" if wanted.fix else f"{side} {name}"] = _only(result, wanted.only)
-    text = "".join(f"{line}\n" for line in [*([f"{name}: {wanted.fix}"] if wanted.fix else []), *side_by_side(found)])
-    write_atomic(out / _TEXT, text)
+    text = (f"{name}: {wanted.fix}\n" if wanted.fix else "") + "".join(f"{line}\n" for line in side_by_side(found))
     maps, moved = c2c_page.both(found), traffic_diff.sections(*found.values())
+    write_atomic(out / _TEXT, text)
     write_atomic(out / _PICTURE, maps)
     write_atomic(out / _PAGE, c2c_page.page(_only(result, wanted.only), maps, moved))
     print(text, end="")
@@ -107,7 +99,7 @@ def _only(result: TrafficResult, owner: str) -> TrafficResult:
 
 
 def side_by_side(found: dict[str, TrafficResult]) -> Iterator[str]:
-    """Two maps as text: the lines with the most misses, and the fields on them; then what became of each object."""
+    """Two maps as text, with the fields on their lines; then what became of each object."""
     first = next(iter(found.values()))
     yield next(traffic_report.head(first))
     yield f"guests of quantum {first.middle.quantum}; what has less than {_LEAST:.0%} of the misses is left out"
@@ -126,10 +118,9 @@ def _map(result: TrafficResult) -> Iterator[str]:
     least = _LEAST * sum(counts.misses for counts in lines.values())
     for line in sorted(lines):
         if lines[line].misses > least:
-            owner, prefix, number = line
-            yield f"{owner}{f' {prefix}' if prefix else ''} line {number}: {_counts(lines[line])}"
+            yield f"{line_title(line)}: {_counts(lines[line])}"
             # Memory behind a pointer may be one field, which the line has named.
-            some = {path: counts for (on, path), counts in fields.items() if on == line and path != prefix}
+            some = {path: counts for (on, path), counts in fields.items() if on == line and path != line[1]}
             here = {path: counts for path, counts in some.items() if counts.misses > least}
             yield from (f"  {path}: {_counts(here[path])}" for path in most_missed(here))
 

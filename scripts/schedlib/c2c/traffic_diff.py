@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -102,12 +102,13 @@ def _both(
 ) -> dict[str, _Both]:
     """A count in both results, by object, field or function."""
 
-    def column(side: list[dict[str, Counts]], name: str) -> tuple[int, ...]:
-        return tuple(int(getattr(each.get(name, Counts()), count)) for each in side)
-
     one, other = (by_quantum(result, key, neighbours=False) for result in (base, candidate))
-    names = sorted({name for each in (*one, *other) for name in each})
-    return {name: (column(one, name), column(other, name)) for name in names}
+
+    def column(side: TrafficResult, counts: Sequence[Counts] | None) -> tuple[int, ...]:
+        return tuple(int(getattr(each, count)) for each in counts or [Counts()] * len(side.quanta))
+
+    names = sorted(one.keys() | other.keys())
+    return {name: (column(base, one.get(name)), column(candidate, other.get(name))) for name in names}
 
 
 def judge(base: TrafficResult, candidate: TrafficResult, metrics: Sequence[TrafficMetric]) -> TrafficDiffDocument:
@@ -120,22 +121,23 @@ def judge(base: TrafficResult, candidate: TrafficResult, metrics: Sequence[Traff
     for metric in metrics:
         for name, both in _both(base, candidate, metric.count, field_name if "." in metric.of else object_name).items():
             if metric.of in ("*", "*.*", name):
-                what = (metric.of, metric.count, metric.budget, metric.floor)
-                found.append(JudgedTraffic(*what, name, *both, _verdict(metric, *both)))
+                most = max(both[0]) * (1 + metric.budget / 100) + metric.floor
+                over = [number > most for number in both[1]]
+                verdict = Verdict.FAIL if all(over) else Verdict.INCONCLUSIVE if any(over) else Verdict.PASS
+                judged = JudgedTraffic(**asdict(metric), name=name, base=both[0], candidate=both[1], verdict=verdict)
+                found.append(judged)
     status = worst(each.verdict for each in found)
     return TrafficDiffDocument(schema="c2c-diff-1", tool=TOOL, status=status, metrics=tuple(found))
 
 
-def _verdict(metric: TrafficMetric, base: Sequence[int], candidate: Sequence[int]) -> Verdict:
-    most = max(base) * (1 + metric.budget / 100) + metric.floor
-    if max(candidate) <= most:
-        return Verdict.PASS
-    return Verdict.FAIL if min(candidate) > most else Verdict.INCONCLUSIVE
-
-
 def text(base: TrafficResult, candidate: TrafficResult, found: TrafficDiffDocument) -> Iterator[str]:
     """The lines of the report: changes, objects, fields, functions, verdict."""
-    yield from _changes(base, candidate)
+    for name in sorted(base.changes.keys() | candidate.changes.keys()):
+        one, other = base.changes.get(name, "unknown"), candidate.changes.get(name, "unknown")
+        if one != other:
+            yield f"{name}: {one} -> {other}"
+    if base.fingerprint.get("build_id") == candidate.fingerprint.get("build_id"):
+        yield "the kernels are the same, by their build-id"
     for each in sections(base, candidate):
         yield from lines_of(each)
     yield ""
@@ -150,17 +152,13 @@ def sections(base: TrafficResult, candidate: TrafficResult) -> list[Section]:
     for title, key in (("Objects", object_name), ("Fields", field_name), ("Functions", function_name)):
         most = _FUNCTIONS if key is function_name else _FIELDS
         columns = {count: _both(base, candidate, count, key) for count in COUNTS}
-        names = sorted(columns["misses"], key=lambda name: _order(columns, name))
-        rows = [(name, *(_change(*columns[count][name]) for count in COUNTS)) for name in names[:most]]
+        rows = {name: [columns[count][name] for count in COUNTS] for name in columns["misses"]}
+        moves = {name: [-abs(middle(other) - middle(one)) for one, other in rows[name][:2]] for name in rows}
+        names = sorted(rows, key=lambda name: (moves[name], -middle(rows[name][1][0]), name))
+        told = [(name, *(_change(*both) for both in rows[name])) for name in names[:most]]
         name, left_out = f"{title}: from the base to the candidate", max(len(names) - most, 0)
-        found.append(Section(name, (), (title[:-1].lower(), *TITLES), rows, left_out=left_out))
+        found.append(Section(name, (), (title[:-1].lower(), *TITLES), told, left_out=left_out))
     return found
-
-
-def _order(columns: Mapping[CountName, Mapping[str, _Both]], name: str) -> tuple[int, int, int, str]:
-    """By how much false sharing and misses change, then by the misses of the base."""
-    false, misses = columns["false_shared"][name], columns["misses"][name]
-    return -abs(_moved(*false)), -abs(_moved(*misses)), -middle(misses[0]), name
 
 
 def sentence(judged: JudgedTraffic) -> str:
@@ -169,19 +167,6 @@ def sentence(judged: JudgedTraffic) -> str:
         f"{judged.name}, {judged.count}: {spread(judged.base)} -> {spread(judged.candidate)}; "
         f"budget {judged.budget:g} % and {judged.floor}"
     )
-
-
-def _changes(base: TrafficResult, candidate: TrafficResult) -> Iterator[str]:
-    for name in sorted(base.changes.keys() | candidate.changes.keys()):
-        one, other = base.changes.get(name, "unknown"), candidate.changes.get(name, "unknown")
-        if one != other:
-            yield f"{name}: {one} -> {other}"
-    if base.fingerprint.get("build_id") == candidate.fingerprint.get("build_id"):
-        yield "the kernels are the same, by their build-id"
-
-
-def _moved(base: Sequence[int], candidate: Sequence[int]) -> int:
-    return middle(candidate) - middle(base)
 
 
 def _change(base: Sequence[int], candidate: Sequence[int]) -> str:

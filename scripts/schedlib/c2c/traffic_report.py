@@ -133,9 +133,16 @@ def sections(result: TrafficResult) -> list[Section]:
     if result.blame:
         found.insert(0, _blame(result, result.blame))
     if result.parameters.topology:
-        hottest = most_missed(functions[len(functions) // 2])[:_FUNCTIONS]
-        rows = [*_answered(objects, sorted({name for table in objects for name in table}))]
-        rows += _answered(functions, hottest)
+        hottest = most_missed({name: each[len(each) // 2] for name, each in functions.items()})[:_FUNCTIONS]
+        every = [*sorted(objects.items()), *((name, functions[name]) for name in hottest)]
+        rows = [
+            (
+                name,
+                *(spread([counts.fetched(distance) for counts in each]) for distance in DISTANCES),
+                spread([counts.cold for counts in each]),
+            )
+            for name, each in every
+        ]
         about = "in the same cluster, LLC or node, or in another node; cold: in no cache"
         titles = ("object or function", *DISTANCES, "cold")
         found.append(Section("Where misses were answered", (about,), titles, rows))
@@ -144,29 +151,18 @@ def sections(result: TrafficResult) -> list[Section]:
 
 def by_quantum(
     result: TrafficResult, key: Callable[[TrafficRow], str], *, neighbours: bool = True
-) -> list[dict[str, Counts]]:
-    """The totals of each quantum by object, field or function, with or without what lies beside objects."""
-    return [totals((row for row in each.rows if neighbours or not row.neighbour), key) for each in result.quanta]
+) -> dict[str, list[Counts]]:
+    """By object, field or function, with or without what lies beside objects: one number for each quantum."""
+    sums = [totals((row for row in each.rows if neighbours or not row.neighbour), key) for each in result.quanta]
+    return {name: [each.get(name, Counts()) for each in sums] for each in sums for name in each}
 
 
-def _ranked(title: str, said: tuple[str, ...], tables: Sequence[Mapping[str, Counts]], most: int) -> Section:
+def _ranked(title: str, said: tuple[str, ...], every: Mapping[str, Sequence[Counts]], most: int) -> Section:
     """Names with TITLES, those with the most false sharing first."""
-    every = {name: [table.get(name, Counts()) for table in tables] for table in tables for name in table}
-
-    def values(name: str, count: str) -> list[int]:
-        return [getattr(counts, count) for counts in every[name]]
-
-    names = sorted(every, key=lambda name: (*(-middle(values(name, count)) for count in COUNTS[:2]), name))
-    rows = [(name, *(spread(values(name, count)) for count in COUNTS)) for name in names[:most]]
+    columns = {name: [[getattr(each, count) for each in every[name]] for count in COUNTS] for name in every}
+    names = sorted(columns, key=lambda name: (*(-middle(values) for values in columns[name][:2]), name))
+    rows = [(name, *map(spread, columns[name])) for name in names[:most]]
     return Section(title, said, (title[:-1].lower(), *TITLES), rows, left_out=max(len(names) - most, 0))
-
-
-def _answered(tables: Sequence[Mapping[str, Counts]], names: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """For each name, where its misses were answered: at each of DISTANCES, and in no cache."""
-    for name in names:
-        every = [table.get(name, Counts()) for table in tables]
-        near = (spread([counts.fetched(distance) for counts in every]) for distance in DISTANCES)
-        yield (name, *near, spread([counts.cold for counts in every]))
 
 
 def _notes(result: TrafficResult) -> Iterator[str]:
@@ -184,9 +180,10 @@ def _notes(result: TrafficResult) -> Iterator[str]:
         yield f"absent on {counted(number, 'CPU')}: {key}"
 
 
-def _line_title(line: tuple[str, str, int], size: int) -> str:
+def line_title(line: tuple[str, str, int]) -> str:
+    """What line_name() says, in words."""
     owner, prefix, number = line
-    return f"{owner}{f' {prefix}' if prefix else ''} line {number} ({number * size:+#x})"
+    return f"{owner}{f' {prefix}' if prefix else ''} line {number}"
 
 
 def _by_line(result: TrafficResult) -> dict[tuple[str, str, int], list[TrafficRow]]:
@@ -218,7 +215,7 @@ def _pairs(result: TrafficResult) -> Section:
     rows = []
     for pair in sorted(pairs, key=lambda pair: (-sum(pairs[pair].values()), pair))[:_PAIRS]:
         line, most = min(pairs[pair].items(), key=lambda item: (-item[1], item[0]))
-        rows.append((*pair, _line_title(line, result.line), f"{sum(pairs[pair].values()):.0f}", f"{most:.0f}"))
+        rows.append((*pair, _placed(line, result.line), f"{sum(pairs[pair].values()):.0f}", f"{most:.0f}"))
     said = (
         "the second one writes to lines that the first one then has to fetch; misses on a line that several write to "
         "are shared out by how many copies each of them took away"
@@ -233,8 +230,12 @@ def _hot_lines(result: TrafficResult) -> Section:
     hot = [name for name in most_missed(lines)[:_LINES] if lines[name].misses]
     misses = sum(row.counts.misses for row in result.middle.rows) or 1
     about = f"of the guest with quantum {result.middle.quantum}; a share is of the misses of the line"
-    parts = tuple(_hot_line(_line_title(name, result.line), by_line[name], lines[name], misses) for name in hot)
+    parts = tuple(_hot_line(_placed(name, result.line), by_line[name], lines[name], misses) for name in hot)
     return Section("Hot lines", (about if hot else "no line has a miss",), parts=parts)
+
+
+def _placed(line: tuple[str, str, int], size: int) -> str:
+    return f"{line_title(line)} ({line[2] * size:+#x})"
 
 
 def _hot_line(title: str, rows: Sequence[TrafficRow], line: Counts, misses: int) -> Section:
