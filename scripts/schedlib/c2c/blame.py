@@ -79,7 +79,6 @@ def blame(player: Player, observed: Observed, result: TrafficResult, place: Path
 
 
 def _gains(player: Player, observed: Observed, guest: ObservedGuest, way: _Way, place: Path) -> dict[str, _Gain]:
-    """What each field of a hot line saves in one guest."""
     line, pairs = way
     if way != (observed.parameters.line, False):
         guest = player.counts(guest, line, pairs=pairs)

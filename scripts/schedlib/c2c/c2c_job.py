@@ -80,7 +80,6 @@ def asked_for(options: C2cOptions) -> Measurement:
 
 
 def count(options: C2cOptions) -> Verdict:
-    """Build, boot a guest for each quantum, and report the counts."""
     cache = cache_dir()
     asked = asked_for(options)
     if asked.program:
@@ -103,7 +102,6 @@ def count(options: C2cOptions) -> Verdict:
 
 
 def replay(options: C2cReplayOptions) -> Verdict:
-    """Count the accesses of a trace again."""
     cache = cache_dir()
     with scratch(cache) as place:
         with step(f"reading {options.trace}"):
@@ -182,7 +180,6 @@ def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
 
 
 def measure(cache: Path, made: BuiltKernel, asked: Measurement, place: Path, logs: Path) -> TrafficResult:
-    """See observe()."""
     return result_of(observe(cache, made, asked, place, logs))
 
 

@@ -129,7 +129,6 @@ class OwnProgram:
 
     @property
     def is_script(self) -> bool:
-        """Whether busybox's shell has to run it: everything that is no ELF program."""
         with self.file.open("rb") as file:
             return file.read(4) != b"\x7fELF"
 
@@ -167,8 +166,6 @@ def _tag(text: str) -> str:
 
 @dataclass(frozen=True)
 class ResultOptions:
-    """What is written of a result, and how."""
-
     blame: bool = option(
         "--no-blame",
         "leave out the fields to blame, which takes minutes where all of a busy kernel's memory is watched",
@@ -265,8 +262,6 @@ class C2cOptions:
 
 @dataclass(frozen=True)
 class C2cReplayOptions:
-    """A trace to play again."""
-
     trace: Path = option("TRACE", "a file that schedline c2c --trace has written", existing_path)
     layout: Path | None = option(
         "--layout FILE", "other offsets: a layout file, or a result of schedline c2c", existing_path
@@ -277,8 +272,6 @@ class C2cReplayOptions:
 
 @dataclass(frozen=True)
 class C2cDiffOptions:
-    """Two results to compare."""
-
     base: Path = option("BASE", "a result, or the directory that has one", existing_path)
     candidate: Path = option("CANDIDATE", "the same for the other kernel", existing_path)
     gates: Path = option(
@@ -289,8 +282,6 @@ class C2cDiffOptions:
 
 @dataclass(frozen=True)
 class C2cImportOptions:
-    """Samples of a real machine to read."""
-
     files: tuple[Path, ...] = option("FILE", "texts that perf script has printed", existing_path, default=(), nargs="+")
     vmlinux: Path = option(
         "--vmlinux FILE", "the kernel that ran, with debug information", existing_path, required=True
@@ -326,8 +317,6 @@ class C2cRecordOptions:
 
 @dataclass(frozen=True)
 class ShowOptions:
-    """A change or an incident to show."""
-
     name: str = option("NAME", lambda: ", ".join(shown_names()), one_of("change or incident", shown_names))
     tree: TreeOptions = field(default_factory=TreeOptions)
     out: Path | None = option("--out DIR", "directory for the results", new_path)
@@ -335,8 +324,6 @@ class ShowOptions:
 
 @dataclass(frozen=True)
 class SuggestOptions:
-    """What is to be searched, and with what."""
-
     struct: str = option("STRUCT", "the structure whose members may move", _tag)
     trace: tuple[Path, ...] = option(
         "--trace FILE",

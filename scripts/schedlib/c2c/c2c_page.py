@@ -125,7 +125,6 @@ def hot_fields(rows: Sequence[TrafficRow], line: Counts) -> Iterator[str]:
 
 
 def users(rows: Sequence[TrafficRow]) -> list[str]:
-    """Who reads a field and who writes it, from the field's rows; those with the most first."""
     said = []
     for what, unit in (("read by", "misses"), ("written by", "writes")):
         functions = totals((row for row in rows if (row.kind == "load") == (unit == "misses")), function_name)

@@ -175,5 +175,4 @@ def _checked(wanted: C2cOptions) -> C2cOptions:
 
 
 def _libraries(wanted: C2cOptions | C2cReplayOptions) -> Sequence[str]:
-    """Only a page needs more than the basic libraries."""
     return (*options.BASIC, "report") if wanted.results.html else options.BASIC

@@ -102,7 +102,6 @@ def _lacks(vmlinux: Path, what: str) -> SchedlineError:
 
 
 def _symbols(elf: ELFFile) -> tuple[tuple[Symbol, ...], tuple[Symbol, ...]]:
-    """Functions and variables, each sorted by address."""
     table, names = elf.get_section_by_name(".symtab"), elf.get_section_by_name(".strtab")
     if table is None or names is None:
         return (), ()
@@ -148,13 +147,10 @@ class Units:
 
 @dataclass(frozen=True)
 class SourceUnit:
-    """What one source file has seen."""
-
     unit: CompileUnit
     types: Dwarf
 
     def enumerators(self, names: frozenset[str]) -> dict[str, int]:
-        """The values of these enumerators."""
         return {
             _name(each): int(each.attributes["DW_AT_const_value"].value)
             for die in self.unit.iter_DIE_children(self.unit.get_top_DIE())

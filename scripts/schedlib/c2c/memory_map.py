@@ -117,7 +117,6 @@ class MemoryMap:
 
 
 def slab_types(path: Path = CONFIGS / "slab-types.toml") -> SlabTypes:
-    """The table."""
     return read_toml(path, SlabTypes)
 
 
@@ -316,8 +315,6 @@ def _watch(owner: str, size: int, *, tag: str = "", per_cpu: bool = False) -> Wa
 
 
 class MappedArray(Strict, frozen=True):
-    """An array of structures behind a pointer."""
-
     structure: Word
     first: Address
     number: Positive
@@ -415,7 +412,6 @@ class AddressNames:
         return NOT_MAPPED if watch.owner == UNNAMED else self._resolver.inside(watch, start, address)
 
     def _variable(self, address: int) -> Place | str:
-        """The place of an address of vmlinux."""
         at = last_before(self._known.data, address)
         symbol = self._known.data[at] if at >= 0 else Symbol(0, 0, UNNAMED)
         if address >= symbol.address + symbol.size:

@@ -225,7 +225,6 @@ class Resolver:
         return f"{watch.prefix}[{index}].{member}" if watch.prefix else member
 
     def function(self, pc: int) -> str:
-        """The function that an instruction belongs to."""
         found = _at(self._known.functions, pc)
         return found.name if found else f"{pc:#x}"
 

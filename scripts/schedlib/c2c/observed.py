@@ -190,12 +190,10 @@ class Observed:
 
     @property
     def middle(self) -> ObservedGuest:
-        """The guest of the middle quantum."""
         return self.guests[len(self.guests) // 2]
 
     @property
     def everything(self) -> bool:
-        """Whether all of the kernel's memory was watched."""
         return ALL in self.parameters.objects
 
     @property
@@ -208,7 +206,6 @@ class Observed:
         return {watch.key: watch for watch in self.watches if watch.tag == tag and not watch.prefix}
 
     def resolver(self, guest: ObservedGuest, line: int) -> Resolver:
-        """Names the addresses of a guest."""
         return Resolver(self.known, line, self.watches, guest.raw.instances, everything=self.everything)
 
 

@@ -146,12 +146,10 @@ class Measurement:
 
     @property
     def target(self) -> Target:
-        """Emulator and architecture."""
         return TARGETS[self.parameters.on]
 
     @property
     def everything(self) -> bool:
-        """Whether all of the kernel's memory is watched."""
         return ALL in self.parameters.objects
 
 
@@ -189,7 +187,6 @@ def _mode(target: Target, shift: int) -> tuple[str, ...]:
 
 
 def _kernel_words(target: Target) -> tuple[str, ...]:
-    """The kernel's parameters."""
     # Without a clock that it trusts, the kernel has no high-resolution timers. arm64 has one in its architecture.
     clock = ("tsc=reliable",) if target.arch == "x86_64" else ()
     return (f"console={target.console}", "quiet", "panic=-1", "nokaslr", "mitigations=off", *clock, PATIENT)
@@ -235,7 +232,6 @@ def _compiled(cache: Path, name: str, sources: Sequence[str], *flags: str, compi
 
 
 def plugin(cache: Path) -> Path:
-    """The plugin; SchedlineError if it does not compile."""
     sources = sorted(path.name for path in SOURCES.glob("*.c") if not _PROGRAMS.fullmatch(path.stem))
     return _compiled(cache, "plugin", sources, "-shared", "-fPIC", "-fvisibility=hidden")
 

@@ -108,8 +108,6 @@ class Unresolved(Strict, frozen=True):
 
 
 class SampledField(Strict, frozen=True):
-    """A field's share of all samples of kernel memory, by the document's metric, with its interval of 95 %."""
-
     name: Word
     sampled: Sampled
     share: Share
@@ -305,7 +303,6 @@ class ScriptSums:
 
 
 def _is_kernel(address: bytes) -> bool:
-    """Whether it is in the upper half of all addresses."""
     return len(address) == 16 and address[:1] in b"89abcdef" and not address.strip(b"0123456789abcdef")
 
 

@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -47,7 +47,7 @@ from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.kernel.machine import running_build_id
-from schedlib.process import clean_environment, dying_with_us, must, run
+from schedlib.process import clean_environment, dying_with_us, must
 from schedlib.progress import printable, say, step, table
 from schedlib.verdict import Verdict
 
@@ -58,10 +58,13 @@ _SAID = {
 }
 _TEXT = "measured.txt"
 _NO_MAP = "see docs/c2c.md, Beside a real machine"
+_NO_SAMPLES = (
+    "does the command run by itself? Data addresses need Intel's load latency, AMD's IBS (perf 6.1 or later) or Arm's "
+    "SPE, which virtual machines lack: count on emulated CPUs there (schedline c2c)"
+)
 
 
 def measured_text(result: MeasuredDocument) -> Iterator[str]:
-    """The lines of the report."""
     source = result.source
     yield f"{source.kind}: {', '.join(source.files)}" + (f"; {source.machine}" if source.machine else "")
     if source.events:
@@ -101,7 +104,6 @@ def _numbers(sampled: Sampled) -> tuple[str, ...]:
 
 
 def import_samples(options: C2cImportOptions) -> Verdict:
-    """Read the files and write the result."""
     found = document.read_below(options.map, MAP_FILE, ObjectMap, _NO_MAP) if options.map else None
     for path in options.files:
         refuse_other(path)
@@ -140,7 +142,6 @@ def _memory(vmlinux: Path, known: KernelMap) -> MemoryMap | None:
 
 
 def measured_of(sums: ScriptSums, files: Sequence[Path], build_id: str, line: int) -> MeasuredDocument:
-    """The result of an import."""
     # The head of a text says something of the machine if perf had --header.
     with files[0].open("rb") as file:
         head = file.read(1 << 16).decode(errors="replace").splitlines()
@@ -250,7 +251,6 @@ def objects_of_kernel(
 
 
 def record(options: C2cRecordOptions) -> Verdict:
-    """Sample, map and import; SchedlineError if this machine or its kernel does not allow it."""
     _refuse_unready(options)
     with step("reading symbols and types"):
         known, running = kernel_map(options.vmlinux, cache_dir() / "c2c", TAGS), running_build_id()
@@ -261,11 +261,14 @@ def record(options: C2cRecordOptions) -> Verdict:
             "install the debug information of this kernel: uname -r",
         )
     options.out.mkdir(parents=True, exist_ok=True)
+    data, samples, objects = (options.out / name for name in (DATA_FILE, SAMPLES_FILE, MAP_FILE))
+    command = options.arguments or ("sleep", f"{options.seconds:g}")
     with step("sampling"):
-        _sample(options)
+        half = str(data.with_name(f".{data.name}"))
+        _perf(data, ["c2c", "record", "-a", "-o", half, "--", *command], _NO_SAMPLES, prints=False)
     with step("writing the samples as text"):
-        _write_text(options.out)
-    samples, objects, pages = options.out / SAMPLES_FILE, options.out / MAP_FILE, set[int]()
+        _perf(samples, ["script", "--header", "-i", str(data), "-F", FIELDS], "perf --version", prints=True)
+    pages: set[int] = set()
 
     def kept(address: int) -> str:
         pages.add(address // PAGE * PAGE)
@@ -281,7 +284,6 @@ def record(options: C2cRecordOptions) -> Verdict:
 
 
 def _refuse_unready(options: C2cRecordOptions) -> None:
-    """SchedlineError if a program, a right or the kernel's help lacks."""
     for name, next_step in _PROGRAMS.items():
         if shutil.which(name) is None:
             raise SchedlineError(f"{name} is not installed", next_step)
@@ -297,31 +299,14 @@ def _refuse_unready(options: C2cRecordOptions) -> None:
         raise SchedlineError(f"{options.out} has a recording already: {there}", "name another directory")
 
 
-def _sample(options: C2cRecordOptions) -> None:
-    command = options.arguments or ("sleep", f"{options.seconds:g}")
-    # Not complete: perf writes the end when it ends. So the name is given afterwards.
-    half = options.out / f".{DATA_FILE}"
-    argv = ["perf", "c2c", "record", "-a", "-o", str(half), "--", *command]
-    done = run(dying_with_us(argv))
-    if done.returncode or not half.is_file() or not half.stat().st_size:
-        said = done.stderr.decode(errors="replace").strip().splitlines()[-8:]
-        half.unlink(missing_ok=True)
-        raise SchedlineError(
-            f"`{' '.join(argv)}` failed ({done.returncode}):\n    " + "\n    ".join(said),
-            "does the command run by itself? Data addresses need Intel's load latency, AMD's IBS (perf 6.1 or later) "
-            "or Arm's SPE, which virtual machines lack: count on emulated CPUs there (schedline c2c)",
-        )
-    half.replace(options.out / DATA_FILE)
-
-
-def _write_text(out: Path) -> None:
-    half = out / f".{SAMPLES_FILE}"
-    argv = ["perf", "script", "--header", "-i", str(out / DATA_FILE), "-F", FIELDS]
-    with half.open("wb") as file:
+def _perf(out: Path, words: Sequence[str], next_step: str, *, prints: bool) -> None:
+    """Run perf, which writes a file with a dot before its name, or prints it; a complete one gets the name."""
+    half, argv = out.with_name(f".{out.name}"), ["perf", *words]
+    with half.open("wb") if prints else nullcontext(subprocess.DEVNULL) as to:
         none, kept = subprocess.DEVNULL, subprocess.PIPE
-        done = subprocess.run(dying_with_us(argv), stdin=none, stdout=file, stderr=kept, env=clean_environment())
-    if done.returncode:
-        half.unlink()
-        said = done.stderr.decode(errors="replace").strip()[-500:]
-        raise SchedlineError(f"`{' '.join(argv)}` failed ({done.returncode}): {said}", "perf --version")
-    half.replace(out / SAMPLES_FILE)
+        done = subprocess.run(dying_with_us(argv), stdin=none, stdout=to, stderr=kept, env=clean_environment())
+    if done.returncode or not half.is_file() or not (prints or half.stat().st_size):
+        half.unlink(missing_ok=True)
+        said = done.stderr.decode(errors="replace").strip().splitlines()[-8:]
+        raise SchedlineError(f"`{' '.join(argv)}` failed ({done.returncode}):\n    " + "\n    ".join(said), next_step)
+    half.replace(out)

@@ -43,12 +43,10 @@ class Shown(Strict, frozen=True):
 
 
 def shown_table() -> dict[str, Shown]:
-    """All that can be shown, by name."""
     return read_toml(CONFIGS / "shown.toml", dict[str, Shown])
 
 
 def show(options: ShowOptions) -> Verdict:
-    """Count both kernels and draw them."""
     name, cache = options.name, cache_dir()
     wanted = shown_table()[name]
     doctor.require(["build", *options.tree.needs])

@@ -51,8 +51,6 @@ class TrafficMetric(Strict, frozen=True):
 
 
 class JudgedTraffic(TrafficMetric, frozen=True):
-    """A metric, judged for one object or field by one number for each quantum."""
-
     name: Word
     base: tuple[Count, ...]
     candidate: tuple[Count, ...]
@@ -77,7 +75,6 @@ _Both = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def load_metrics(path: Path) -> tuple[TrafficMetric, ...]:
-    """The metrics of a gates file."""
     return read_toml(path, TrafficGates).metric
 
 
@@ -131,7 +128,6 @@ def judge(base: TrafficResult, candidate: TrafficResult, metrics: Sequence[Traff
 
 
 def text(base: TrafficResult, candidate: TrafficResult, found: TrafficDiffDocument) -> Iterator[str]:
-    """The lines of the report: changes, objects, fields, functions, verdict."""
     for name in sorted(base.changes.keys() | candidate.changes.keys()):
         one, other = base.changes.get(name, "unknown"), candidate.changes.get(name, "unknown")
         if one != other:
@@ -147,7 +143,6 @@ def text(base: TrafficResult, candidate: TrafficResult, found: TrafficDiffDocume
 
 
 def sections(base: TrafficResult, candidate: TrafficResult) -> list[Section]:
-    """What changes for objects, fields and functions."""
     found = []
     for title, key in (("Objects", object_name), ("Fields", field_name), ("Functions", function_name)):
         most = _FUNCTIONS if key is function_name else _FIELDS
@@ -162,7 +157,6 @@ def sections(base: TrafficResult, candidate: TrafficResult) -> list[Section]:
 
 
 def sentence(judged: JudgedTraffic) -> str:
-    """What was judged, with its numbers."""
     return (
         f"{judged.name}, {judged.count}: {spread(judged.base)} -> {spread(judged.candidate)}; "
         f"budget {judged.budget:g} % and {judged.floor}"
@@ -177,7 +171,6 @@ def _change(base: Sequence[int], candidate: Sequence[int]) -> str:
 
 
 def diff(options: C2cDiffOptions) -> Verdict:
-    """Compare two results; SchedlineError if a file is not a result, or their settings differ."""
     base, candidate = read_result(options.base), read_result(options.candidate)
     refuse_unlike(base, candidate)
     found = judge(base, candidate, load_metrics(options.gates))

@@ -37,7 +37,6 @@ def totals(rows: Iterable[TrafficRow], key: Callable[[TrafficRow], _K]) -> dict[
 
 
 def most_missed(groups: Mapping[_K, Counts]) -> list[_K]:
-    """The keys with the most misses first."""
     return sorted(groups, key=lambda key: (-groups[key].misses, key))
 
 
@@ -104,7 +103,6 @@ def lines_of(section: Section) -> Iterator[str]:
 
 
 def head(result: TrafficResult) -> Iterator[str]:
-    """What was counted, and in which kernel."""
     chosen = result.parameters
     shape = f" ({chosen.topology})" if chosen.topology else ""
     quanta = ", ".join(str(each.quantum) for each in result.quanta)
@@ -255,7 +253,6 @@ def _hot_line(title: str, rows: Sequence[TrafficRow], line: Counts, misses: int)
 
 
 def _blame(result: TrafficResult, blame: Sequence[BlamedField]) -> Section:
-    """The fields that cost misses by their place."""
     misses = [sum(row.counts.misses for row in each.rows) for each in result.quanta]
     said = ["the same accesses, counted again with one field on a line of its own"]
     least = max(_LEAST_SAVED * middle(misses), 1)
@@ -290,7 +287,6 @@ def _true(blamed: BlamedField) -> int:
 
 
 def _move(number: int, blamed: BlamedField, misses: int) -> Iterator[str]:
-    """What a move would save, of the misses of a guest."""
     saved, upgrades = blamed.saved, middle(blamed.saved_upgrades)
     quanta = f" ({len(saved)} quanta: {min(saved)} to {max(saved)})" if len(saved) > 1 else ""
     yield (

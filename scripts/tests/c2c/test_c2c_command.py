@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0
-"""c2c must start its guests with the recorded commands: the counts in docs and caches were made with these."""
+"""What a guest is started with: the recorded commands, with which the counts of docs were made; programs of users."""
 
 from __future__ import annotations
 
 import json
 import os
 import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from schedlib.c2c import plugin_guest
-from schedlib.c2c.plugin_guest import Measurement, parameters_of
+from schedlib.c2c.c2c_options import OwnProgram
+from schedlib.c2c.plugin_guest import MARKER, Measurement, parameters_of
+from schedlib.errors import SchedlineError
+from schedlib.guest.busybox_guest import why_not_for
+from schedlib.guest.shared_libraries import PLACE, linked
 from schedlib.kernel.targets import TARGETS
 from schedlib.kernel.topology import flat, load_topology
+from schedlib.main import main
 
 RECORDED = json.loads(Path(__file__).with_name("qemu_commands.json").read_text())
 
@@ -62,3 +70,93 @@ def test_a_later_qemu_is_started_without_the_words_that_it_no_longer_has(
         assert gone not in argv()
         # What the fingerprint of a result says is what was done.
         assert there in plugin_guest.mode(target)
+
+
+PYTHON = Path(sys.executable).resolve()
+ARCH = "x86_64" if not why_not_for(PYTHON, "x86_64") else "arm64"
+MARK, SHELL = Path("/build/count"), Path("/build/busybox")
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> OwnProgram:
+    (tmp_path / "my.sh").write_text("echo hello\n")
+    return OwnProgram(tmp_path / "my.sh")
+
+
+def test_a_program_goes_with_its_libraries() -> None:
+    files = plugin_guest.packed(OwnProgram(PYTHON, arguments=("-c", "1")), ARCH, MARK, SHELL)
+    assert files[f"/program/{PYTHON.name}"] == PYTHON
+    assert files[MARKER] == MARK
+    assert {f"{PLACE}/{name}" for name in linked(PYTHON).needed} <= set(files)
+    # The kernel starts the program with the loader that it names.
+    assert linked(PYTHON).interpreter in files
+    assert "/bin/busybox" not in files
+
+
+def test_a_script_goes_with_a_shell_and_files(script: OwnProgram, tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    (files / "deep").mkdir(parents=True)
+    (files / "deep/data").write_text("x")
+    (files / "tool").symlink_to(PYTHON)
+    found = plugin_guest.packed(replace(script, files=files), ARCH, MARK, SHELL)
+    assert found["/bin/busybox"] == SHELL
+    assert found["/program/my.sh"] == script.file
+    assert found["/files/deep/data"] == files / "deep/data"
+    # A program among the files has its libraries, too.
+    assert linked(PYTHON).interpreter in found
+    assert linked(PYTHON).interpreter not in plugin_guest.packed(script, ARCH, MARK, SHELL)
+
+
+def test_the_command_keeps_every_byte_of_its_words(script: OwnProgram) -> None:
+    words = ("two words", "", "a\nb", "-- $x", "\udcff")
+    assert plugin_guest.command(replace(script, arguments=words)) == (
+        b"whole\0/bin/busybox\0sh\0/program/my.sh\0two words\0\0a\nb\0-- $x\0\xff\0"
+    )
+    assert plugin_guest.command(OwnProgram(PYTHON, marked=True)).startswith(b"marked\0/program/")
+
+
+def test_what_cannot_be_run_is_refused(script: OwnProgram, tmp_path: Path) -> None:
+    other = {"x86_64": "arm64", "arm64": "x86_64"}[ARCH]
+    library = plugin_guest.packed(OwnProgram(PYTHON), ARCH, MARK, SHELL)[f"{PLACE}/libm.so.6"]
+    for own, arch, said in (
+        (OwnProgram(PYTHON), other, f"the guest is {other}"),
+        (OwnProgram(library), ARCH, "it is a library"),
+        (replace(script, arguments=("x" * 40000,)), ARCH, "too long"),
+    ):
+        with pytest.raises(SchedlineError, match=said):
+            plugin_guest.check(own, arch)
+    plugin_guest.check(script, ARCH)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda files: (files / "with space").write_text("x"), "a name with a space"),
+        (lambda files: (files / "dangling").symlink_to("nowhere"), "a link to nothing"),
+        (lambda files: (files / "large").write_bytes(bytes(100)), "a guest has room for"),
+    ],
+)
+def test_files_that_cannot_be_packed_are_refused(
+    make: Callable[[Path], object], said: str, script: OwnProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugin_guest, "MOST", 100)
+    own = replace(script, files=tmp_path / "files")
+    (tmp_path / "files").mkdir()
+    plugin_guest.check(own, ARCH)
+    make(tmp_path / "files")
+    with pytest.raises(SchedlineError, match=said):
+        plugin_guest.check(own, ARCH)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--marked"], "--marked: there is no program"),
+        (["--files", "."], "--files: there is no program"),
+        (["--", "-x"], "words behind --: there is no program"),
+        (["--program", __file__, "--rounds", "3"], "--rounds is for a --workload"),
+    ],
+)
+def test_options_that_say_nothing_are_errors(words: list[str], said: str) -> None:
+    with pytest.raises(SchedlineError, match=said):
+        main(["c2c", "--series", "7.3", *words])

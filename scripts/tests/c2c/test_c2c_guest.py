@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guest_programs import use_programs_of_tests
 from msgspec import structs
+from toy_kernel import use_programs_of_tests
+from toy_results import by_place, in_turns
 
 from schedlib.c2c import plugin_guest, traffic_report
 from schedlib.c2c.c2c_job import BuiltKernel, built, measure, observe, plan, source
@@ -71,6 +72,10 @@ def run_program(
     return plugin_guest.measured(words, place / "console.log", place / "out", asked)[1]
 
 
+def watch_at(address: int, size: int, *hops: int) -> Watch:
+    return Watch("watched", "watched", "", 0, size, "", per_cpu=False, address=address, hops=hops, optional=False)
+
+
 def plan_of(made: BuiltKernel, *watches: Watch) -> str:
     """A plan that also checks that the right kernel runs."""
     return plan(kernel_map(made.vmlinux, cache_dir() / "c2c", TAGS), watches)
@@ -80,25 +85,15 @@ def compiled(made: BuiltKernel, place: Path, body: str) -> Path:
     """A program for the guest with this body."""
     source, binary = place / "guest.c", place / "guest"
     source.write_text(f'#define _GNU_SOURCE\n#include "guest.h"\nint main(void)\n{{\n\tbegin();\n{body}\n}}\n')
-    argv = [
-        f"{made.planned.target.compiler}gcc",
-        "-O2",
-        "-static",
-        "-pthread",
-        f"-I{SOURCES}",
-        "-o",
-        str(binary),
-        str(source),
-    ]
-    subprocess.run(argv, check=True)
+    flags = ["-O2", "-static", "-pthread", f"-I{SOURCES}"]
+    subprocess.run([f"{made.planned.target.compiler}gcc", *flags, "-o", str(binary), str(source)], check=True)
     return binary
 
 
 def symbol(made: BuiltKernel, binary: Path, name: str) -> int:
     """The address of a variable, by its kind and name in the output of nm."""
-    symbols = subprocess.run(
-        [f"{made.planned.target.compiler}nm", binary], check=True, capture_output=True, text=True
-    ).stdout
+    argv = [f"{made.planned.target.compiler}nm", binary]
+    symbols = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
     found = re.search(rf"^([0-9a-f]+) {name}\b", symbols, re.M)
     assert found
     return int(found.group(1), 16)
@@ -108,26 +103,21 @@ def test_a_program_with_known_answers(made: BuiltKernel, tmp_path: Path, monkeyp
     use_programs_of_tests(tmp_path, monkeypatch)
     binary = plugin_guest.program(cache_dir(), "known", made.planned.target)
     start = symbol(made, binary, "B watched")
-    watch = Watch("watched", "watched", "", 0, 8 * LINE, "", per_cpu=False, address=start, hops=(), optional=False)
-    raw = run_program(made, binary, tmp_path, plan_of(made, watch))
-    got: dict[tuple[int, str], Counts] = {}
-    for record in raw.records:
-        key = (record.address - start, record.kind)
-        got[key] = Counts.sum([got.get(key, Counts()), record.counts])
+    raw = run_program(made, binary, tmp_path, plan_of(made, watch_at(start, 8 * LINE)))
     n = ROUNDS
-    turns = Counts(accesses=2 * n, hitm_llc=2 * n - 1, cold=1, invalidated=2 * n - 1, essential=2 * n)
-    assert got == {
-        # Packed counters: all misses but the first of each CPU are false sharing.
-        (0, "store"): Counts(accesses=n, hitm_llc=n - 1, cold=1, invalidated=n - 1, essential=1, false_shared=n - 1),
-        (8, "store"): Counts(accesses=n, hitm_llc=n, invalidated=n, essential=1, false_shared=n - 1),
+    first, second, turns, read, written = in_turns(n)
+    assert by_place(raw.records, start) == {
+        # Packed counters.
+        (0, "store"): first,
+        (8, "store"): second,
         # Padded counters.
         (64, "store"): Counts(accesses=n, hits=n - 1, cold=1, essential=1),
         (128, "store"): Counts(accesses=n, hits=n - 1, cold=1, essential=1),
-        # Atomic counters: true sharing, and one access each.
+        # Atomic counters have one access each.
         (192, "rmw"): turns,
         # A read-mostly field beside a written one.
-        (256, "load"): Counts(accesses=n, hitm_llc=n - 1, cold=1, essential=1, false_shared=n - 1),
-        (264, "store"): Counts(accesses=n, clean_llc=1, upgrades=n - 1, invalidated=n, essential=1),
+        (256, "load"): read,
+        (264, "store"): written,
         # One store across two lines.
         (380, "store"): turns,
         (384, "store"): turns,
@@ -178,10 +168,7 @@ def test_what_is_counted_of_an_instruction(made: BuiltKernel, tmp_path: Path) ->
         body += f'\t__asm__ volatile("{extension}{text}" :: "r"(lines + {number * LINE}) : {names});\n'
     binary = compiled(made, tmp_path, f"{body}\tMARK_STOP();\n\tend(1);")
     start = symbol(made, binary, "b lines")
-    watch = Watch(
-        "lines", "lines", "", 0, LINE * len(instructions), "", per_cpu=False, address=start, hops=(), optional=False
-    )
-    raw = run_program(made, binary, tmp_path, plan_of(made, watch))
+    raw = run_program(made, binary, tmp_path, plan_of(made, watch_at(start, LINE * len(instructions))))
     seen: dict[str, list[tuple[str, int]]] = {text: [] for text in instructions}
     for record in raw.records:
         text = list(instructions)[(record.address - start) // LINE]
@@ -190,19 +177,17 @@ def test_what_is_counted_of_an_instruction(made: BuiltKernel, tmp_path: Path) ->
 
 
 def test_equal_runs_are_equal_to_the_byte(made: BuiltKernel, tmp_path: Path) -> None:
-    texts, files = [], []
+    found = []
     for name in ("one", "two"):
         place = tmp_path / name
         place.mkdir()
         result = measure(cache_dir(), made, asked_for(on=made.planned.target.name), place, place)
-        texts.append(traffic_report.text(result))
         result = structs.replace(result, started=datetime(2000, 1, 1, tzinfo=UTC))
         document.write(place / "c2c.json", result)
-        files.append((place / "c2c.json").read_bytes())
+        found.append((traffic_report.text(result), (place / "c2c.json").read_bytes()))
         assert read_result(place) == result
-    assert texts[0] == texts[1]
-    assert files[0] == files[1]
-    assert "root_domain.rto_count" in texts[0]
+    assert found[0] == found[1]
+    assert "root_domain.rto_count" in found[0][0]
 
 
 @pytest.mark.parametrize("line", [64, 128, 256])
@@ -305,14 +290,9 @@ def test_objects_that_come_and_go(made: BuiltKernel, tmp_path: Path) -> None:
     binary = compiled(made, tmp_path, MOVES)
     at = {name: symbol(made, binary, f"[bd] {name}") for name in ("one", "two")}
     pointer = symbol(made, binary, "d pointer")
-    objects = [
-        Watch("moved", "moved", "", 0, 64, "", per_cpu=False, address=pointer, hops=(0,), optional=False),
-        # When memory is used again, each byte belongs to the object that was last there.
-        Watch("half", "half", "", 0, 32, "", per_cpu=False, address=pointer, hops=(32,), optional=False),
-    ]
-    for watch in objects:
-        raw = run_program(made, binary, tmp_path, plan_of(made, watch))
-        offset, size = watch.hops[0], watch.size
+    # When memory is used again, each byte belongs to the object that was last there.
+    for size, offset in ((64, 0), (32, 32)):
+        raw = run_program(made, binary, tmp_path, plan_of(made, watch_at(pointer, size, offset)))
         assert [(each.address - offset, each.size, each.epoch) for each in raw.instances] == [
             (at["one"], size, 1),
             (at["two"], size, 2),

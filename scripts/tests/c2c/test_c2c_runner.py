@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from toy_kernel import script
 
 from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_options import SOURCES, OwnProgram
@@ -63,11 +64,6 @@ def run(tmp_path: Path) -> Runner:
         return subprocess.run(words, capture_output=True, text=True).stdout
 
     return console
-
-
-def script(place: Path, text: str) -> OwnProgram:
-    (place / "my.sh").write_text(f"{text}\n")
-    return OwnProgram(place / "my.sh")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from schedlib import TOOL
 from schedlib.c2c import plugin_guest
 from schedlib.c2c.kernel_map import KernelMap, Symbol
 from schedlib.c2c.objects import Instance, Watch
-from schedlib.c2c.observed import Observed, ObservedGuest, Raw
+from schedlib.c2c.observed import Observed, ObservedGuest, Raw, Record
 from schedlib.c2c.samples import Key, MeasuredDocument, Sampled, ScriptSums
 from schedlib.c2c.samples_job import measured_of
 from schedlib.formats.c2c_document import (
@@ -73,6 +73,30 @@ def result(*rows_of_quanta: tuple[TrafficRow, ...], build_id: str = "aa") -> Tra
         ),
         absent={"x": 1},
         quanta=tuple(Quantum(97 + 3 * number, 160, 1000, rows) for number, rows in enumerate(rows_of_quanta)),
+    )
+
+
+def by_place(records: Iterable[Record], start: int) -> dict[tuple[int, str], Counts]:
+    """The counts by offset from an address, and kind."""
+    got: dict[tuple[int, str], Counts] = {}
+    for each in records:
+        key = (each.address - start, each.kind)
+        got[key] = Counts.sum([got.get(key, Counts()), each.counts])
+    return got
+
+
+def in_turns(n: int) -> tuple[Counts, ...]:
+    """What two CPUs count that use a line in turns, n times each.
+
+    Two packed counters, where all misses but the first of each CPU are false sharing; an atomic one, which is true
+    sharing; a field that is read beside one that is written.
+    """
+    return (
+        Counts(accesses=n, hitm_llc=n - 1, cold=1, invalidated=n - 1, essential=1, false_shared=n - 1),
+        Counts(accesses=n, hitm_llc=n, invalidated=n, essential=1, false_shared=n - 1),
+        Counts(accesses=2 * n, hitm_llc=2 * n - 1, cold=1, invalidated=2 * n - 1, essential=2 * n),
+        Counts(accesses=n, hitm_llc=n - 1, cold=1, essential=1, false_shared=n - 1),
+        Counts(accesses=n, clean_llc=1, upgrades=n - 1, invalidated=n, essential=1),
     )
 
 
