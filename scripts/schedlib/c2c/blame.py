@@ -34,10 +34,7 @@ _Gain = tuple[int, int, int, int]
 
 
 def blame(player: Player, observed: Observed, result: TrafficResult, place: Path) -> tuple[BlamedField, ...]:
-    """What moving a field would save, the most first: each field of the lines with the most misses alone.
-
-    `place` is a scratch directory. Raises SchedlineError: a tape is damaged.
-    """
+    """What moving a field would save, the most first; each field of the lines with the most misses is tried alone."""
     line = observed.parameters.line
     others = {str(size): (size, False) for size in LINES if size != line}
     if line < max(LINES):

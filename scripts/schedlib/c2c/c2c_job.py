@@ -29,9 +29,8 @@ from schedlib.c2c.kernel_map import KernelMap, kernel_map
 from schedlib.c2c.memory_map import memory_map, named, plan_lines
 from schedlib.c2c.moved_layout import relaid
 from schedlib.c2c.objects import PER_CPU_OFFSETS, Watch, watches
-from schedlib.c2c.observed import Observed, ObservedGuest, Player, pcs_of, played, result_of
+from schedlib.c2c.observed import Observed, ObservedGuest, Player, keep_trace, pcs_of, played, result_of, traced
 from schedlib.c2c.plugin_guest import Measurement, parameters_of
-from schedlib.c2c.trace import keep_trace, traced
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document

@@ -79,7 +79,7 @@ class ObjectKind:
     Attributes:
         tag: its structure, or the variable's name where the type has none.
         hops: pointers to follow, each as (structure, pointer in it); no structure: the variable itself is the pointer.
-        masks: also watch the memory behind its pointers: off-stack masks, and arrays of one element for each CPU.
+        masks: also watch what its pointers lead to: off-stack masks, and arrays of one element for each CPU.
     """
 
     symbol: str
@@ -115,11 +115,9 @@ TAGS = frozenset({"cpudl_item", "cpupri_leaf", "cpupri_place", "sbm", "sbm_leaf"
 
 @dataclass(frozen=True)
 class OwnProgram:
-    """A program or a script of the user, which a guest runs instead of a workload.
+    """A program or a script of the user, which a guest runs in /files, with these files, instead of a workload.
 
-    Attributes:
-        files: a directory whose files the guest has in /files, where the program is started.
-        marked: count between `schedline-count start` and `schedline-count stop`, which it runs; else all of it.
+    `marked`: count between `schedline-count start` and `schedline-count stop`, which it runs; else all of it.
     """
 
     file: Path

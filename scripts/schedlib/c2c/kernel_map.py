@@ -116,7 +116,7 @@ def _symbols(elf: ELFFile) -> tuple[tuple[Symbol, ...], tuple[Symbol, ...]]:
 
 
 class Units:
-    """What the source files of a kernel have seen, by its debug information; SchedlineError if it has none."""
+    """What the source files of a kernel have seen, by its debug information."""
 
     def __init__(self, elf: ELFFile, vmlinux: Path) -> None:
         if elf.get_section_by_name(".debug_info") is None:

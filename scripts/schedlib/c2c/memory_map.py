@@ -72,10 +72,9 @@ class SlabCache(Strict, frozen=True):
 
 
 class ObjectArray(Strict, frozen=True):
-    """An array whose elements are structures, or a single object.
+    """An array whose elements are structures, or a single object; `unit`: a source file that defines the structure.
 
     Attributes:
-        unit: a source file that defines the structure.
         pointer: the variable that points to the first element. Its value may be a constant of the kernel's code that
             is set when it boots; see include/asm-generic/runtime-const.h.
         last: a variable of 32 bits with the number of the last element; empty for a single object.
@@ -184,10 +183,7 @@ def _pointer(elf: ELFFile, known: KernelMap, name: str) -> int:
 
 
 def bases_of(known: KernelMap, config: Path, page: int) -> tuple[str, ...]:
-    """Where page descriptors, of `page` bytes, the direct map and vmalloc begin; empty if that is not known.
-
-    The configuration says how an arm64 kernel divides its addresses.
-    """
+    """Where page descriptors, of `page` bytes, the direct map and vmalloc begin; empty if that is not known."""
     variables = [f"{symbol.address:x}" for name in _BASES if (symbol := known.symbol(name))]
     if len(variables) == len(_BASES):
         return tuple(variables)
@@ -324,12 +320,9 @@ class ObjectMap(Document, frozen=True, kw_only=True):
     """Where a running kernel has its objects: the map that schedline c2c import reads.
 
     Attributes:
-        release: as `uname -r` prints it.
         slide: how far the kernel lies from the addresses in its vmlinux.
-        cpus: possible CPUs.
-        offsets: for each of them, what to add to the address that a per-CPU variable has in vmlinux.
+        offsets: for each CPU, what to add to the address that a per-CPU variable has in vmlinux.
         areas: where page descriptors, the direct map and vmalloc begin; empty if that is not known.
-        objects, instances: what was looked for, as --objects takes it, and where it lies.
         pages: those on which samples lie.
     """
 
@@ -354,10 +347,7 @@ class ObjectMap(Document, frozen=True, kw_only=True):
 class AddressNames:
     """Names addresses of a running kernel, or says why one has no name; see ScriptSums.
 
-    Args:
-        memory: None if this kernel describes its pages otherwise: then slabs have no names.
-        slide: how far the kernel lay from the addresses in vmlinux; None if that is not known.
-        line: bytes of a cache line.
+    Without `memory`, slabs have no names. `slide`: how far the kernel lay from vmlinux; None if that is not known.
     """
 
     def __init__(
@@ -423,10 +413,7 @@ class AddressNames:
 
 
 def slide_of(known: KernelMap, instructions: Iterable[tuple[int, str]]) -> int | None:
-    """How far a kernel lay from the addresses in its vmlinux, by instructions and the functions that perf saw there.
-
-    None if the instructions are too few, or do not agree.
-    """
+    """How far a kernel lay from its vmlinux, by functions that perf saw; None if they are too few or do not agree."""
     named = Counter(symbol.name for symbol in known.functions)
     ranges = {symbol.name: symbol for symbol in known.functions if named[symbol.name] == 1 and 0 < symbol.size < _STEP}
     votes: Counter[int] = Counter()

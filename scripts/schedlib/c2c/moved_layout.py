@@ -76,10 +76,7 @@ def _read(path: Path, known: KernelMap) -> Mapping[str, StructureLayout]:
 
 
 def relaid(observed: Observed, layout: Path, place: Path) -> Observed:
-    """The guests, with moves to another layout, which are kept in `place`; their counts are not yet those.
-
-    `layout` is a layout file, or a result of schedline c2c. SchedlineError if it does not fit to what was traced.
-    """
+    """The guests, with moves to another layout, which are kept in `place`; their counts are not yet those."""
     wanted = _read(layout, observed.known)
     digest = hashlib.sha256((layout / C2C_FILE if layout.is_dir() else layout).read_bytes()).hexdigest()[:16]
     return relaid_as(observed, wanted, str(layout), f"{layout.name} {digest}", place)

@@ -26,15 +26,13 @@ _SBM_LEAVES = 15
 
 
 class Watch(Strict, frozen=True):
-    """A range of memory to watch, and how to find it.
+    """A range of memory to watch, and how to find it: from `address`, and then, for each of `hops`, read the pointer
+    there and add this number to its value.
 
     Attributes:
-        owner: the object to which it belongs.
-        prefix: `*` and the path of the object's pointer that leads to it; empty for the object itself.
+        prefix: `*` and the path of the pointer in the object `owner` that leads to it; empty for the object itself.
         offset: in the object, if only a part of it is watched.
         tag: its structure, if it has one.
-        address: where to start: the address of the variable plus an offset.
-        hops: for each, read the pointer at the current address, then add this number to its value.
         optional: a null pointer to it is not reported as missing.
     """
 
@@ -123,8 +121,7 @@ def _behind(known: KernelMap, entry: MappedField, cpus: int) -> int:
 class Instance(Strict, frozen=True):
     """Where the object of the watch with this key lay.
 
-    Attributes:
-        epoch: above 1 if it was allocated later; 0 if the plugin did not watch it and it was only named afterwards.
+    `epoch`: above 1 if it was allocated later; 0 if the plugin did not watch it and it was only named afterwards.
     """
 
     key: Word
@@ -139,12 +136,9 @@ UNNAMED = "unnamed"
 
 
 class Resolver:
-    """Resolves addresses to objects that were found.
+    """Resolves addresses to objects that were found, the instances of `looked_at`, on lines of so many bytes.
 
-    Args:
-        line: bytes of a cache line.
-        looked_at: the watches of the instances.
-        everything: an address outside of all objects is unnamed, not a neighbour or an error.
+    `everything`: an address outside of all objects is unnamed, not a neighbour or an error.
     """
 
     def __init__(

@@ -1,29 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What was observed in the guests of a measurement: what the plugin has written, and the result that is made of it.
+"""What was observed in the guests of a measurement: what the plugin has written, the result of it, and traces.
 
-scripts/c2c/plugin.c, objects.c and records.c write the plugin's output. Incomplete output is rejected.
+scripts/c2c/plugin.c, objects.c and records.c write the plugin's output. Incomplete output is rejected. A trace is a
+gzip file: one line of JSON, the head, and then one tape for each guest in its order; scripts/c2c/tape.h has the format
+of a tape.
 """
 
 from __future__ import annotations
 
+import gzip
+import os
+import shutil
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, Meta, UnsetType, structs
 
+from schedlib import TOOL
 from schedlib.c2c.c2c_options import ALL, LINES
-from schedlib.c2c.kernel_map import KernelMap
+from schedlib.c2c.kernel_map import KernelMap, Symbol, last_before
 from schedlib.c2c.objects import Instance, Resolver, Watch
+from schedlib.cache import open_regular
 from schedlib.errors import SchedlineError
+from schedlib.formats import document
 from schedlib.formats.c2c_document import (
     AccessKind,
     Address,
+    CountedDocument,
     Counts,
+    MappedStructure,
     Place,
     PrivateLines,
     Quantum,
@@ -31,7 +42,8 @@ from schedlib.formats.c2c_document import (
     TrafficResult,
     TrafficRow,
 )
-from schedlib.formats.strict import Count, Strict
+from schedlib.formats.document import Refused
+from schedlib.formats.strict import Count, Positive, Strict, repeated
 from schedlib.process import must
 
 HEAD = "c2c-raw 2"
@@ -39,6 +51,12 @@ PAGE = 4096
 """Bytes of a page of the guest."""
 _WORDS = ("record", "object", "absent", "page", "areas", "percpu", "array", "again", "private")
 MAKE_AGAIN = "make the trace again: schedline c2c --trace FILE"
+_AROUND = 512
+"""Bytes around a watched variable in which a neighbour on its lines may lie."""
+
+_PIECE, _LEVEL = 1 << 20, 6
+_MOST_PACKED = 500
+"""How many bytes of a tape one byte of a trace may hold; gzip can pack a thousand zeros into one."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +72,8 @@ class Record:
 
 
 class MemoryPage(Strict, frozen=True):
-    """What a page is used for, see scripts/c2c/memory.h; for a slab, its cache, where it begins, and its objects.
-
-    Attributes:
-        size: from one object of the slab to the next, which have object_size bytes.
+    """What a page is used for, see scripts/c2c/memory.h; for a slab: its cache, where it begins, from one object to the
+    next `size` bytes, of which the object has object_size.
     """
 
     address: Address
@@ -70,14 +86,13 @@ class MemoryPage(Strict, frozen=True):
 
 @dataclass(frozen=True)
 class Raw:
-    """The output of one guest. What stands from `pages` on is there if all of the kernel's memory was watched.
+    """The output of one guest; what stands from `pages` on is there if all of the kernel's memory was watched.
 
     Attributes:
         absent: for each key, the number of CPUs that never had the object because a pointer to it was null.
         watched: accesses to watched lines.
         pages: those with lines that several CPUs used, by address.
         areas: where page descriptors, the direct map and vmalloc begin.
-        offsets: of the per-CPU variables of each CPU.
         private: what was left out because only one CPU used it.
         arrays: for each structure of an array, the address of its first element, and how many it has.
         again: pages that something else used when counting began.
@@ -150,12 +165,9 @@ def _page(address: str, kind: Any, cache: str = "", *numbers: str) -> MemoryPage
 
 @dataclass(frozen=True)
 class ObservedGuest:
-    """One guest.
+    """One guest, the operations of its program, and its accesses (`tape`), if they were kept.
 
-    Attributes:
-        operations: number of operations of its program.
-        tape: its accesses, if they were kept.
-        moves: where objects and their fields are to lie when the tape is played, see scripts/c2c/moves.h.
+    `moves`: where objects and their fields are to lie when the tape is played, see scripts/c2c/moves.h.
     """
 
     quantum: int
@@ -286,3 +298,118 @@ def played(player: Player, observed: Observed, line: int) -> Observed:
 def pcs_of(player: Player, observed: Observed) -> set[int]:
     """The addresses of all instructions that a replay may name, whatever its lines."""
     return {record.pc for guest in observed.guests for record in player.counts(guest, max(LINES)).raw.records}
+
+
+class TracedGuest(Strict, frozen=True):
+    """One guest; `length`: bytes of its tape. For the others see Raw."""
+
+    quantum: Positive
+    operations: Positive
+    length: Positive
+    instances: tuple[Instance, ...]
+    absent: dict[str, Positive]
+    again: tuple[Address, ...]
+
+
+class TraceHead(CountedDocument, frozen=True, kw_only=True):
+    """The first line of a trace of schedline c2c: the kernel, the guests, and the names of what they accessed."""
+
+    schema: Literal["c2c-trace-1"]
+    structures: dict[str, MappedStructure]
+    functions: tuple[Symbol, ...]
+    data: tuple[Symbol, ...]
+    watches: Annotated[tuple[Watch, ...], Meta(min_length=1)]
+    guests: Annotated[tuple[TracedGuest, ...], Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if twice := repeated(str(guest.quantum) for guest in self.guests):
+            raise ValueError(f"the quantum {twice} appears twice")
+        keys = {watch.key for watch in self.watches}
+        if unknown := {each.key for guest in self.guests for each in guest.instances} - keys:
+            raise ValueError(f"no watch has the key {min(unknown)}")
+
+
+def keep_trace(path: Path, observed: Observed, pcs: Iterable[int]) -> None:
+    """Write a trace of guests whose tapes were kept, with the instructions `pcs`; equal tapes give equal files."""
+    tapes = [guest.tape for guest in observed.guests if guest.tape]
+    guests = tuple(
+        TracedGuest(
+            each.quantum, each.operations, tape.stat().st_size, each.raw.instances, each.raw.absent, each.raw.again
+        )
+        for each, tape in zip(observed.guests, tapes, strict=True)
+    )
+    functions, data = observed.known.functions, observed.known.data
+    last = {last_before(functions, pc) for pc in pcs}
+    head = TraceHead(
+        schema="c2c-trace-1",
+        **observed.head(),
+        structures=dict(observed.known.structures),
+        functions=tuple(functions[number] for number in sorted(last) if number >= 0),
+        data=tuple(data[number] for number in sorted(_beside(data, observed.watches))),
+        watches=observed.watches,
+        guests=guests,
+    )
+    # A file that is only half written never has this name.
+    half = path.with_name(f".{path.name}.half")
+    try:
+        with half.open("wb") as raw, gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as packed:
+            packed.write(document.line(head))
+            for tape in tapes:
+                with tape.open("rb") as file:
+                    shutil.copyfileobj(file, packed, _PIECE)
+        half.replace(path)
+    finally:
+        half.unlink(missing_ok=True)
+
+
+def _beside(symbols: Sequence[Symbol], watches: Iterable[Watch]) -> set[int]:
+    """The numbers of the variables on the lines of watched variables, and of the one before each such range."""
+    found: set[int] = set()
+    for watch in watches:
+        if not watch.hops:
+            first = last_before(symbols, watch.address - _AROUND)
+            found |= set(range(max(first, 0), last_before(symbols, watch.address + watch.size + _AROUND) + 1))
+    return found
+
+
+def traced(path: Path, place: Path) -> Observed:
+    """What a trace has, with its tapes in the directory `place`, and no counts; or Refused."""
+    try:
+        with open_regular(path) as raw, gzip.open(raw) as packed:
+            head = document.parse(packed.readline(TraceHead.largest), TraceHead)
+            if sum(guest.length for guest in head.guests) > _MOST_PACKED * (os.fstat(raw.fileno()).st_size + _PIECE):
+                raise ValueError("its tapes would be far larger than the file")
+            tapes = tuple(place / f"quantum-{guest.quantum}.tape" for guest in head.guests)
+            for guest, tape in zip(head.guests, tapes, strict=True):
+                _copy(packed, tape, guest.length)
+            if packed.read(1):
+                raise ValueError("more follows behind its last tape")
+    except (EOFError, OSError, ValueError, zlib.error) as error:
+        known = {EOFError: "it is cut off", zlib.error: "it is damaged"}
+        why = known.get(type(error)) or getattr(error, "strerror", "") or str(error)
+        raise Refused(path, TraceHead, why, "schedline c2c --trace FILE writes one") from error
+    guests = tuple(
+        ObservedGuest(each.quantum, each.operations, Raw(each.instances, each.absent, again=each.again), tape)
+        for each, tape in zip(head.guests, tapes, strict=True)
+    )
+    return Observed(
+        tool=TOOL,
+        started=head.started,
+        fingerprint=head.fingerprint,
+        changes=head.changes,
+        parameters=head.parameters,
+        known=KernelMap(head.fingerprint.get("build_id", ""), head.structures, head.functions, head.data),
+        watches=head.watches,
+        guests=guests,
+    )
+
+
+def _copy(packed: gzip.GzipFile, to: Path, length: int) -> None:
+    with to.open("wb") as file:
+        while length:
+            piece = packed.read(min(length, _PIECE))
+            if not piece:
+                raise EOFError
+            file.write(piece)
+            length -= len(piece)

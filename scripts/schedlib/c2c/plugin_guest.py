@@ -86,12 +86,8 @@ def check(own: OwnProgram, arch: str) -> None:
 def packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, Path]:
     """The files of this machine that the guest needs, by their path in the guest; without /init and the command.
 
-    Args:
-        arch: make's ARCH.
-        marker: the program that marks where counting starts and stops.
-        shell: a static busybox, for a script.
-
-    Raises SchedlineError: the program cannot be started there, a library is missing, or the files are too many.
+    `marker` marks where counting starts and stops; `shell` is a static busybox. SchedlineError if the program cannot
+    be started there, a library is missing, or the files are too many.
     """
     found = {f"/program/{own.file.name}": own.file, MARKER: marker}
     programs: list[Path] = []
@@ -130,10 +126,8 @@ def packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, P
 class Measurement:
     """What to measure: a guest boots for each of `quanta`, the blocks of code after which a CPU's turn ends.
 
-    Attributes:
-        parameters: of the result. Their `config` comes on top of the fragments of configs/kernel/ that c2c needs.
-        program: of the user, instead of a workload.
-        user_space: also count accesses from user space.
+    The `config` of `parameters` comes on top of the fragments that c2c needs. `program`: of the user, instead of a
+    workload. `user_space`: also count its accesses.
     """
 
     parameters: TrafficParameters
@@ -305,10 +299,7 @@ def archive_of(kernel: Kernel, files: Mapping[str, Path], place: Path, own: OwnP
 
 
 def measured(words: Sequence[str], log: Path, out: Path, asked: Measurement) -> tuple[int, Raw]:
-    """Run a guest under the plugin: its program's operations, and what the plugin wrote to `out`.
-
-    Raises SchedlineError: the guest panicked or hung, or its program failed.
-    """
+    """Run a guest under the plugin: its program's operations, and what the plugin wrote to `out`."""
     done = run_guest(words, log, asked.timeout)
     text = done.log.read_text(errors="replace")
     for pattern, what in _TROUBLE:

@@ -116,12 +116,7 @@ class SampledField(Strict, frozen=True):
 
 
 class SampleSource(Strict, frozen=True):
-    """Where samples come from.
-
-    Attributes:
-        machine: what the source says of the CPU and the kernel.
-        repeated: samples that were left out because they tell of the same access as another one (Arm SPE).
-    """
+    """Where samples come from. `repeated`: left out, because they tell of the same access as another one (Arm SPE)."""
 
     kind: Word
     files: Annotated[tuple[Word, ...], Meta(min_length=1)]
@@ -165,12 +160,9 @@ def read_measured(path: Path) -> MeasuredDocument:
 def data_source(number: bytes) -> tuple[AccessKind, bool, bool] | None:
     """What the number of `union perf_mem_data_src` says; None if it is neither a load nor a store.
 
-    perf prints the number before its own words for it. The words differ between versions and are cut off at 100
-    characters, so the number is read. See include/uapi/linux/perf_event.h.
-
-    Returns:
-        The kind, where a load of a locked instruction is an rmw; whether the line came from a cache that had modified
-        it, or from a peer; and whether it then came from another node.
+    perf's own words for it differ between versions and are cut off. See include/uapi/linux/perf_event.h. Returns the
+    kind, where a load of a locked instruction is an rmw; whether the line came from a cache that had modified it, or
+    from a peer; and whether it then came from another node.
     """
     if number.strip(b"0123456789abcdef"):
         return None
@@ -218,10 +210,7 @@ def _sample(line: bytes, below: bytes) -> tuple[_Equal, int, int] | str | None:
 
 
 class ScriptSums:
-    """Sums of samples.
-
-    Args:
-        names: names an address of the kernel: the object and field there, or the reason why it has no name.
+    """Sums of samples: `names` names an address of the kernel, or gives the reason why it has no name.
 
     Attributes:
         unresolved: by reason.

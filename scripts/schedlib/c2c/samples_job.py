@@ -205,12 +205,9 @@ def objects_of_kernel(
     cpus: int,
     pages: Sequence[int],
 ) -> ObjectMap:
-    """The map of a running kernel: drgn reads its memory, see scripts/c2c/object_map.py.
+    """The map of a running kernel that the command `drgn` reads, see scripts/c2c/object_map.py; it is that of vmlinux.
 
-    Args:
-        drgn: the program, and which kernel it is to read. It has to be that of vmlinux.
-        memory: None if slabs cannot be named.
-        pages: addresses of pages whose use is asked for.
+    Without `memory`, slabs are not named. `pages`: whose use is asked for.
     """
     offsets, per_cpu = known.symbol(PER_CPU_OFFSETS), known.symbol(_FIRST_PER_CPU)
     if offsets is None or per_cpu is None:

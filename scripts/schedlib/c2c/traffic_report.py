@@ -194,7 +194,7 @@ def _by_line(result: TrafficResult) -> dict[tuple[str, str, int], list[TrafficRo
 def function_pairs(result: TrafficResult) -> dict[tuple[str, str], dict[tuple[str, str, int], float]]:
     """For each two functions, how often the first one missed a line that the second takes from others, by line.
 
-    The misses of a function on a line are shared out to those that invalidated copies there, by how many each did.
+    Misses on a line are shared out to those that invalidated copies there.
     """
     found: dict[tuple[str, str], dict[tuple[str, str, int], float]] = {}
     for line, rows in _by_line(result).items():

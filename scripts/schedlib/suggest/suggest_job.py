@@ -17,9 +17,8 @@ from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_job import BuiltKernel, built, observe, source
 from schedlib.c2c.c2c_options import LINES, WORKLOADS, SuggestOptions
 from schedlib.c2c.moved_layout import up
-from schedlib.c2c.observed import Observed
+from schedlib.c2c.observed import Observed, traced
 from schedlib.c2c.plugin_guest import Measurement
-from schedlib.c2c.trace import traced
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.contracts.contract_rules import Rules, our_rules, pack_rules
 from schedlib.errors import SchedlineError

@@ -6,10 +6,10 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 from msgspec.structs import replace
 from toy_results import result, row
 
@@ -31,6 +31,7 @@ from schedlib.tree.kernel_tree import Tree, apply_diff
 from schedlib.verdict import Verdict
 
 GATES = CONFIGS / "gates/c2c.toml"
+GOLDEN = Path(__file__).with_name("golden")
 
 
 def of(*false: int, essential: int = 10000) -> TrafficResult:
@@ -104,7 +105,7 @@ def test_the_text() -> None:
     base, candidate = of(8000, 8100, 8200), of(10, 20, 30)
     found = judge(base, candidate, load_metrics(GATES))
     lines = "\n".join(text(base, replace(candidate, changes={"rd-lines": "left out"}), found)) + "\n"
-    assert lines == Path(__file__).with_name("golden").joinpath("diff.txt").read_text()
+    assert lines == (GOLDEN / "diff.txt").read_text()
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,57 +144,53 @@ def test_equal_colours_are_equal_numbers() -> None:
     assert shades[0] == "#cb181d" != shades[1]
 
 
-def test_a_change_is_counted_without_it_and_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[C2cOptions] = []
+def shown(
+    name: str, results: Iterable[TrafficResult], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[tuple[C2cOptions, object]]:
+    """Run the verb with these results: what it asks for, and of which tree."""
+    asked: list[tuple[C2cOptions, object]] = []
+    left = iter(results)
 
-    def remembered(cache: Path, tree: object, options: C2cOptions, logs: Path, at: None) -> TrafficResult:
-        asked.append(options)
-        return list(PAIR.values())[len(asked) - 1]
+    def remembered(cache: Path, tree: object, options: C2cOptions, logs: Path, at: object) -> TrafficResult:
+        asked.append((options, at))
+        return next(left)
 
     monkeypatch.setattr(show_job, "remembered", remembered)
     monkeypatch.setattr(show_job, "open_tree", lambda cache, options: None)
+    monkeypatch.setattr(show_job, "_undone", lambda tree, name: f"before {name}")
     monkeypatch.setattr(doctor, "require", lambda names: None)
-    assert main(["show", "rd-lines", "--out", str(tmp_path)]) == 0
+    assert main(["show", name, "--out", str(place)]) == 0
+    return asked
+
+
+def test_a_change_is_counted_without_it_and_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = [each for each, _ in shown("rd-lines", PAIR.values(), tmp_path, monkeypatch)]
     changes = [(each.changes.with_, each.changes.without) for each in asked]
     assert changes == [((), ("cpupri-lines", "rd-lines")), (("rd-lines",), ("cpupri-lines",))]
     assert {each.objects for each in asked} == {("root_domain",)}
     assert [read_result(tmp_path / side) for side in ("without", "with")] == list(PAIR.values())
     page = (tmp_path / "show.html").read_text()
     assert "without rd-lines" in page and "3000 -&gt; 100 (-96.7 %)" in page
-    assert (tmp_path / "show.txt").read_text() == Path(__file__).with_name("golden").joinpath("show.txt").read_text()
+    assert (tmp_path / "show.txt").read_text() == (GOLDEN / "show.txt").read_text()
 
 
 def test_an_incident_is_counted_before_its_fix_and_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All memory is watched, one object is drawn and told, and the documents have the others, too."""
+    owner = "futex_hash_bucket"
+    waiters, priv = row("waiters", 0, 0, 9, owner=owner), row("priv", 24, 0, 500, owner=owner)
     other = row("overloaded", 40, 0, 900)
-    waiters, priv = (
-        structs.replace(row(*each), owner="futex_hash_bucket") for each in (("waiters", 0, 0, 9), ("priv", 24, 0, 500))
-    )
     pair = [result((waiters, priv, other)), result((waiters, other))]
-    asked: list[tuple[C2cOptions, str]] = []
-
-    def remembered(cache: Path, tree: object, options: C2cOptions, logs: Path, at: str) -> TrafficResult:
-        asked.append((options, at))
-        return pair[len(asked) - 1]
-
-    monkeypatch.setattr(show_job, "remembered", remembered)
-    monkeypatch.setattr(show_job, "open_tree", lambda cache, options: None)
-    monkeypatch.setattr(show_job, "_undone", lambda tree, name: f"before {name}")
-    monkeypatch.setattr(doctor, "require", lambda names: None)
-    assert main(["show", "futex", "--out", str(tmp_path)]) == 0
-    assert [at for _, at in asked] == ["before futex", None] and asked[0][0] == asked[1][0]
-    assert asked[0][0].quanta == (100,)
+    before, after = shown("futex", pair, tmp_path, monkeypatch)
+    assert (before[1], after[1], before[0].quanta) == ("before futex", None, (100,)) and before[0] == after[0]
     assert [read_result(tmp_path / side) for side in ("before", "after")] == pair
-    said = (tmp_path / "show.txt").read_text().splitlines()
-    assert said[0].startswith("futex: the pointer to the hash")
-    before, after = (re.split(r"   +", line.strip()) for line in said[5:7])
-    assert before == ["before the fix", "after the fix"]
-    assert after == [
-        "futex_hash_bucket line 0: 509 misses, 509 HITM",
-        "futex_hash_bucket line 0: 9 misses, 9 HITM",
+    said = [re.split(r"   +", line.strip()) for line in (tmp_path / "show.txt").read_text().splitlines()]
+    assert said[0][0].startswith("futex: the pointer to the hash")
+    assert said[5:8] == [
+        ["before the fix", "after the fix"],
+        ["futex_hash_bucket line 0: 509 misses, 509 HITM", "futex_hash_bucket line 0: 9 misses, 9 HITM"],
+        ["priv: 500 misses, 500 HITM", "waiters: 9 misses, 9 HITM"],
     ]
-    assert "  priv: 500 misses, 500 HITM" in said[7]
-    assert not any("overloaded" in line for line in said)
+    assert "overloaded" not in str(said)
 
 
 def test_what_can_be_shown_exists(capsys: pytest.CaptureFixture[str]) -> None:

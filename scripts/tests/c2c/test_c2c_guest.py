@@ -22,9 +22,8 @@ from schedlib.c2c.c2c_job import BuiltKernel, built, measure, observe, plan, sou
 from schedlib.c2c.c2c_options import ALL, SOURCES, TAGS
 from schedlib.c2c.kernel_map import kernel_map
 from schedlib.c2c.objects import Watch
-from schedlib.c2c.observed import Player, Raw, pcs_of, played, result_of
+from schedlib.c2c.observed import Player, Raw, keep_trace, pcs_of, played, result_of, traced
 from schedlib.c2c.plugin_guest import DEFAULT_TARGET, Measurement, parameters_of
-from schedlib.c2c.trace import keep_trace, traced
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
@@ -92,7 +91,7 @@ def compiled(made: BuiltKernel, place: Path, body: str) -> Path:
 
 def symbol(made: BuiltKernel, binary: Path, name: str) -> int:
     """The address of a variable, by its kind and name in the output of nm."""
-    argv = [f"{made.planned.target.compiler}nm", binary]
+    argv = [f"{made.planned.target.compiler}nm", str(binary)]
     symbols = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
     found = re.search(rf"^([0-9a-f]+) {name}\b", symbols, re.M)
     assert found

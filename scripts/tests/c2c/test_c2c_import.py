@@ -230,30 +230,10 @@ def test_wilson_is_that_of_the_literature() -> None:
         assert wilson(hits / whole, whole) == pytest.approx((low, high), abs=5e-5)
 
 
-GOLDEN = """\
-perf script: samples.txt
-events: cpu/mem-loads,ldlat=30/P, ibs_op//, memory
-samples of kernel memory: 7, 5 of them taken from another CPU, 0 from another node; of user memory: 1
-left out: 1 samples that repeat others
-shares: of samples of lines that another CPU's cache had modified or handed over; with intervals of 95 %
-
-field                  share   from     to  samples  taken  remote  cycles each
-root_domain.rto_count  93.3%  29.1%  99.8%        3      3       0          143
-vmalloc                 6.7%   0.2%  70.9%        1      1       0          310
-root_domain.refcount    0.0%   0.0%  66.6%        1      0       0
-root_domain.rto_mask    0.0%   0.0%  66.6%        1      0       0            5
-unresolved              0.0%                      1      1       0
-unresolved, 0.0%: the sample has no address (1 samples)
-
-function  samples  taken  remote  cycles each
-reader          5      4       0          149
-writer          1      0       0
-"""
-
-
 def test_the_text_and_what_has_no_field_in_a_row_of_its_own(tmp_path: Path) -> None:
     found = measured_of(read(SAMPLES.read_bytes()), [SAMPLES], "aa55", 64)
-    assert "\n".join([*measured_text(found), ""]) == GOLDEN
+    golden = Path(__file__).with_name("golden") / "measured.txt"
+    assert "\n".join([*measured_text(found), ""]) == golden.read_text()
     shares = [each.share for each in found.fields] + [each.share for each in found.unresolved]
     assert sum(shares) == pytest.approx(1)
     every = [each.sampled for each in found.rows] + [each.sampled for each in found.unresolved]

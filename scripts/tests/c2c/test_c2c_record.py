@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -77,8 +78,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ' "instances": [["root_domain+0", 0, 18446612682070097920]]}'
     )
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    monkeypatch.setenv("SCHEDLINE_TEST_CALLS", str(tmp_path / "calls"))
-    monkeypatch.setenv("SCHEDLINE_TEST_ANSWER", str(tmp_path / "answer"))
+    for name in ("calls", "answer"):
+        monkeypatch.setenv(f"SCHEDLINE_TEST_{name.upper()}", str(tmp_path / name))
     monkeypatch.setenv("SCHEDLINE_TEST_SAMPLES", str(PERF / "samples.txt"))
     monkeypatch.setenv("SCHEDLINE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -111,26 +112,24 @@ def test_a_recording(machine: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ("perf fails", "failed \\(1\\)"),
-        ("drgn answers nothing", "answered something else"),
-        ("not root", "only root"),
-        ("no memory", "CONFIG_PROC_KCORE"),
-        ("another kernel", "another kernel than the one that runs"),
+        (lambda patch, place: patch.setenv("SCHEDLINE_TEST_FAKE_STATUS", "1"), "failed \\(1\\)"),
+        (lambda patch, place: (place / "answer").write_text("{}"), "answered something else"),
+        (lambda patch, place: patch.setattr(os, "geteuid", lambda: 1000), "only root"),
+        (lambda patch, place: patch.setattr(samples_job, "_MEMORY", place / "nothing"), "CONFIG_PROC_KCORE"),
+        (
+            lambda patch, place: patch.setattr(samples_job, "running_build_id", lambda: "0" * 40),
+            "than the one that runs",
+        ),
     ],
 )
 def test_a_machine_that_cannot(
-    broken: str, said: str, machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broken: Callable[[pytest.MonkeyPatch, Path], object],
+    said: str,
+    machine: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if broken == "perf fails":
-        monkeypatch.setenv("SCHEDLINE_TEST_FAKE_STATUS", "1")
-    elif broken == "drgn answers nothing":
-        (tmp_path / "answer").write_text("{}")
-    elif broken == "not root":
-        monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    elif broken == "no memory":
-        monkeypatch.setattr(samples_job, "_MEMORY", tmp_path / "nothing")
-    else:
-        monkeypatch.setattr(samples_job, "running_build_id", lambda: "0" * 40)
+    broken(monkeypatch, tmp_path)
     out = tmp_path / "out"
     with pytest.raises(SchedlineError, match=said):
         main(["c2c", "record", "--vmlinux", str(machine), "--out", str(out)])

@@ -15,8 +15,7 @@ from replayed import Replay, tape_of
 
 from schedlib.c2c.blame import blame
 from schedlib.c2c.moved_layout import relaid
-from schedlib.c2c.observed import Observed, Player, pcs_of, played, result_of
-from schedlib.c2c.trace import keep_trace, traced
+from schedlib.c2c.observed import Observed, Player, keep_trace, pcs_of, played, result_of, traced
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import C2C_FILE, BlamedField, TrafficResult, read_result

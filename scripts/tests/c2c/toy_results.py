@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
 from replayed import tape_of
 
 from schedlib import TOOL
@@ -18,7 +19,6 @@ from schedlib.c2c.observed import Observed, ObservedGuest, Raw, Record
 from schedlib.c2c.samples import Key, MeasuredDocument, Sampled, ScriptSums
 from schedlib.c2c.samples_job import measured_of
 from schedlib.formats.c2c_document import (
-    AccessKind,
     Counts,
     MappedField,
     MappedStructure,
@@ -49,13 +49,12 @@ FIELDS = (
 )
 
 
-def row(
-    path: str, offset: int, false: int, essential: int, *, neighbour: bool = False, kind: AccessKind = "load"
-) -> TrafficRow:
+def row(path: str, offset: int, false: int, essential: int, **others: Any) -> TrafficRow:
     """The row for one field of root_domain."""
     misses = false + essential
     counts = Counts(accesses=2 * misses, hits=misses, hitm_llc=misses, essential=essential, false_shared=false)
-    return TrafficRow("root_domain", "", offset // 64, offset, path, neighbour, 4, kind, "pull_rt_task", counts)
+    plain = TrafficRow("root_domain", "", offset // 64, offset, path, False, 4, "load", "pull_rt_task", counts)
+    return structs.replace(plain, **others)
 
 
 def result(*rows_of_quanta: tuple[TrafficRow, ...], build_id: str = "aa") -> TrafficResult:

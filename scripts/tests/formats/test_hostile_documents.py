@@ -19,7 +19,7 @@ import campaigns
 import pytest
 import toy_results
 
-from schedlib.c2c.trace import TraceHead, keep_trace, traced
+from schedlib.c2c.observed import TraceHead, keep_trace, traced
 from schedlib.cache import LARGEST_TEXT, read_text
 from schedlib.console.expected import load_expected
 from schedlib.errors import SchedlineError, in_words
