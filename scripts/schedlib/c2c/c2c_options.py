@@ -280,7 +280,7 @@ class C2cDiffOptions:
 
 @dataclass(frozen=True)
 class C2cImportOptions:
-    files: tuple[Path, ...] = option("FILE", "texts that perf script has printed", existing_path, default=(), nargs="+")
+    files: tuple[Path, ...] = option("FILE", "texts that perf script has printed", existing_file, default=(), nargs="+")
     vmlinux: Path = option(
         "--vmlinux FILE", "the kernel that ran, with debug information", existing_path, required=True
     )

@@ -38,7 +38,6 @@ WHOLE = frozenset(_NUMBERS | _LOCKS | _LINKS)
 _T = TypeVar("_T")
 _MOST_ELEMENTS = 512
 _FUNCTION, _DATA = 2, 1
-_STRIPPED = ": it was stripped, or built without"
 
 
 class Symbol(Strict, frozen=True):
@@ -77,42 +76,35 @@ def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
             elf = ELFFile(file)
             build_id = build_id_of(elf)
             if not build_id:
-                next_step = "build it with --build-id, as the kernel's Makefile does"
-                raise SchedlineError("this vmlinux has no build-id", next_step)
+                raise SchedlineError("this vmlinux has no build-id", "build it with --build-id, as the kernel does")
 
             def read() -> KernelMap:
                 functions, data = _symbols(elf)
                 if not functions or not data:
-                    raise _lacks(vmlinux, f"symbols{_STRIPPED}")
+                    raise _lacks(vmlinux, "symbols")
                 return KernelMap(build_id, Units(elf, vmlinux).need(UNIT).structures(tags), functions, data)
 
             return cached_as(KernelMap, kept, ("map", VERSION, build_id, tags), read)
-    except OSError as error:
-        raise SchedlineError(f"{vmlinux}: {error.strerror}", "build the kernel again") from error
     except SchedlineError:
         raise
     except Exception as error:  # a damaged file makes pyelftools raise anything
-        raise SchedlineError(
-            f"{vmlinux} is no vmlinux, or a damaged one: {error!r}", "build the kernel again"
-        ) from error
+        next_step = "build the kernel again"
+        raise SchedlineError(f"{vmlinux} is no vmlinux, or a damaged one: {error!r}", next_step) from error
 
 
-def _lacks(vmlinux: Path, what: str) -> SchedlineError:
-    return SchedlineError(f"{vmlinux} has no {what}", "build with configs/kernel/c2c.config")
+def _lacks(vmlinux: Path, what: str, why: str = ": it was stripped, or built without") -> SchedlineError:
+    return SchedlineError(f"{vmlinux} has no {what}{why}", "build with configs/kernel/c2c.config")
 
 
-def _symbols(elf: ELFFile) -> tuple[tuple[Symbol, ...], tuple[Symbol, ...]]:
-    table, names = elf.get_section_by_name(".symtab"), elf.get_section_by_name(".strtab")
-    if table is None or names is None:
-        return (), ()
-    text = names.data()
+def _symbols(elf: ELFFile) -> tuple[tuple[Symbol, ...], ...]:
     found: dict[int, list[Symbol]] = {_FUNCTION: [], _DATA: []}
-    for name, info, _, section, address, size in struct.iter_unpack("<IBBHQQ", table.data()):
+    table, names = elf.get_section_by_name(".symtab"), elf.get_section_by_name(".strtab")
+    text = names.data() if names else b""
+    for name, info, _, section, address, size in struct.iter_unpack("<IBBHQQ", table.data() if table else b""):
         if section and info & 15 in found:
             word = text[name : text.index(b"\0", name)].decode(errors="replace")
             found[info & 15].append(Symbol(address, size, word))
-    functions, data = (tuple(sorted(each, key=attrgetter("address", "name"))) for each in found.values())
-    return functions, data
+    return tuple(tuple(sorted(each, key=attrgetter("address", "name"))) for each in found.values())
 
 
 class Units:
@@ -120,7 +112,7 @@ class Units:
 
     def __init__(self, elf: ELFFile, vmlinux: Path) -> None:
         if elf.get_section_by_name(".debug_info") is None:
-            raise _lacks(vmlinux, f"debug information{_STRIPPED}")
+            raise _lacks(vmlinux, "debug information")
         self._vmlinux, self._info = vmlinux, elf.get_dwarf_info(relocate_dwarf_sections=False)
         self._types = Dwarf(self._info)
         self._seen: dict[str, SourceUnit] = {}
@@ -142,7 +134,7 @@ class Units:
         """The same; SchedlineError if the kernel lacks it."""
         if found := self.find(file):
             return found
-        raise _lacks(self._vmlinux, f"debug information of {file}")
+        raise _lacks(self._vmlinux, f"debug information of {file}", "")
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from schedlib.formats.document import Document
 from schedlib.formats.strict import Moment, Positive, Strict, Whole, Word
 from schedlib.paths import CONFIGS
 
-VERSION = 6
+VERSION = 7
 
 _SLABS, _TASKS = "mm/slub.c", "kernel/fork.c"
 """The source files that know slabs, and many of the structures that have slabs of their own."""
@@ -97,17 +97,14 @@ class MemoryMap:
     """What is needed to name the memory of a kernel.
 
     Attributes:
-        offsets, types: the fields in _OFFSETS, and the kinds of pages in _TYPES.
-        page: bytes of struct page.
+        numbers: bytes of struct page, the fields in _OFFSETS, and the kinds of pages in _TYPES, in the plan's order.
         first, last: of the per-CPU variables in vmlinux.
         structures: those of slabs and arrays, and struct page.
         arrays: for each structure of an array, the addresses of `pointer` and `last`; 0 if there is no `last`.
         bases: where page descriptors, the direct map and vmalloc begin, as scripts/c2c/memory.h describes it.
     """
 
-    offsets: tuple[int, ...]
-    types: tuple[int, ...]
-    page: int
+    numbers: tuple[int, ...]
     first: int
     last: int
     structures: Mapping[str, MappedStructure]
@@ -155,16 +152,10 @@ def _read(vmlinux: Path, types_of: SlabTypes, known: KernelMap) -> MemoryMap:
             "name the objects: schedline c2c --objects rq,root_domain",
         )
     start, size = int(section["sh_addr"]), int(section["sh_size"])
-    return MemoryMap(
-        tuple(entry.offset for entry in fields.values() if entry),
-        tuple(types[name] for name in _TYPES),
-        slabs["page"].size,
-        start,
-        start + size,
-        structures,
-        arrays,
-        bases_of(known, vmlinux.with_name(".config"), slabs["page"].size),
-    )
+    page, offsets = slabs["page"].size, [entry.offset for entry in fields.values() if entry]
+    numbers = (page, *offsets[:3], *(types[name] for name in _TYPES), *offsets[3:])
+    bases = bases_of(known, vmlinux.with_name(".config"), page)
+    return MemoryMap(numbers, start, start + size, structures, arrays, bases)
 
 
 def _pointer(elf: ELFFile, known: KernelMap, name: str) -> int:
@@ -205,8 +196,7 @@ def plan_lines(memory: MemoryMap) -> str:
             "--objects all is for x86-64, and arm64 with pages of 4 KiB; name the objects: schedline c2c --objects "
             "rq,root_domain",
         )
-    numbers = (memory.page, *memory.offsets[:3], *memory.types, *memory.offsets[3:])
-    lines = [" ".join(["memory", *memory.bases, *map(str, numbers)])]
+    lines = [" ".join(["memory", *memory.bases, *map(str, memory.numbers)])]
     lines += [f"array {tag} {pointer:x} {last:x}" for tag, (pointer, last) in memory.arrays.items()]
     return "".join(f"{line}\n" for line in lines)
 
@@ -260,7 +250,8 @@ class MemoryNames:
         if area:
             return _watch(area, PAGE), 0, begin
         if pages <= address < _ENTRY_AREA.start:
-            return _watch("struct page", memory.page, tag="page"), 0, address - (address - pages) % memory.page
+            size = memory.numbers[0]
+            return _watch("struct page", size, tag="page"), 0, address - (address - pages) % size
         return self._rest_of_page(UNNAMED, address)
 
     def _rest_of_page(self, owner: str, address: int) -> tuple[Watch, int, int]:

@@ -268,12 +268,10 @@ class Player:
     parameters: TrafficParameters
 
     def _said(self, guest: ObservedGuest, line: int, pairs: bool, *files: Path) -> str:
-        if guest.tape is None:
-            raise ValueError("the guest's accesses were not kept")
         chosen = self.parameters
         shape = (chosen.cpus, line, chosen.per_cluster, chosen.per_llc, chosen.per_node)
         ways = ("pair" if pairs else "one", "all" if ALL in chosen.objects else "some")
-        words = [self.program, guest.tape, *map(str, shape), *ways, guest.moves or "-", *files]
+        words = [self.program, str(guest.tape), *map(str, shape), *ways, guest.moves or "-", *files]
         return must(words, next_step=MAKE_AGAIN)
 
     def counts(self, guest: ObservedGuest, line: int, *, pairs: bool = False) -> ObservedGuest:

@@ -86,8 +86,6 @@ class Sampled(Strict, frozen=True):
 
 
 NOTHING = Sampled(0, 0, 0, 0, 0, 0)
-
-
 Key = tuple[Place, AccessKind, str]
 _Equal = tuple[bytes, bytes, bytes, bytes]
 """Event, address, data source and function, as they are printed."""
@@ -302,8 +300,6 @@ def _function(word: bytes) -> str:
 
 def refuse_other(path: Path) -> None:
     """SchedlineError if a file does not begin as the text of perf script does, with data sources."""
-    if not path.is_file():
-        raise SchedlineError(f"{path} is no file", "name the text that perf has printed")
     with path.open("rb") as file:
         head = file.read(_LOOKED_AT)
     if _SIGN not in head:

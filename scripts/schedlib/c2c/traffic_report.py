@@ -184,21 +184,16 @@ def line_title(line: tuple[str, str, int]) -> str:
     return f"{owner}{f' {prefix}' if prefix else ''} line {number}"
 
 
-def _by_line(result: TrafficResult) -> dict[tuple[str, str, int], list[TrafficRow]]:
-    found: dict[tuple[str, str, int], list[TrafficRow]] = {}
-    for row in result.middle.rows:
-        found.setdefault(line_name(row), []).append(row)
-    return found
-
-
 def function_pairs(result: TrafficResult) -> dict[tuple[str, str], dict[tuple[str, str, int], float]]:
     """For each two functions, how often the first one missed a line that the second takes from others, by line.
 
     Misses on a line are shared out to those that invalidated copies there.
     """
+    lines: dict[tuple[str, str, int], dict[str, Counts]] = {}
+    for (line, name), counts in totals(result.middle.rows, lambda row: (line_name(row), row.function)).items():
+        lines.setdefault(line, {})[name] = counts
     found: dict[tuple[str, str], dict[tuple[str, str, int], float]] = {}
-    for line, rows in _by_line(result).items():
-        here = totals(rows, function_name)
+    for line, here in lines.items():
         whole = sum(counts.invalidated for counts in here.values())
         writers = {name: counts.invalidated / whole for name, counts in here.items() if counts.invalidated}
         for name, counts in here.items():
@@ -223,13 +218,18 @@ def _pairs(result: TrafficResult) -> Section:
 
 
 def _hot_lines(result: TrafficResult) -> Section:
-    by_line = _by_line(result)
+    by_line: dict[tuple[str, str, int], list[TrafficRow]] = {}
+    for row in result.middle.rows:
+        by_line.setdefault(line_name(row), []).append(row)
     lines = {name: Counts.sum(row.counts for row in rows) for name, rows in by_line.items()}
-    hot = [name for name in most_missed(lines)[:_LINES] if lines[name].misses]
-    misses = sum(row.counts.misses for row in result.middle.rows) or 1
+    misses = sum(counts.misses for counts in lines.values())
     about = f"of the guest with quantum {result.middle.quantum}; a share is of the misses of the line"
-    parts = tuple(_hot_line(_placed(name, result.line), by_line[name], lines[name], misses) for name in hot)
-    return Section("Hot lines", (about if hot else "no line has a miss",), parts=parts)
+    parts = tuple(
+        _hot_line(_placed(name, result.line), by_line[name], lines[name], misses)
+        for name in most_missed(lines)[:_LINES]
+        if lines[name].misses
+    )
+    return Section("Hot lines", (about if parts else "no line has a miss",), parts=parts)
 
 
 def _placed(line: tuple[str, str, int], size: int) -> str:

@@ -46,7 +46,7 @@ KNOWN = KernelMap(
         Symbol(TEXT + 0x900040, 64, "def_root_domain"),
     ),
 )
-MEMORY = MemoryMap((), (), 64, 0x40, 0x140, {"dentry": MappedStructure(192, (MappedField(0, 4, "d_flags", ""),))})
+MEMORY = MemoryMap((), 0x40, 0x140, {"dentry": MappedStructure(192, (MappedField(0, 4, "d_flags", ""),))})
 MAP = ObjectMap(
     schema="c2c-objects-1",
     tool="tests",

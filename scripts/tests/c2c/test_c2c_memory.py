@@ -34,9 +34,7 @@ KNOWN = KernelMap(
     ),
 )
 MEMORY = MemoryMap(
-    (8, 48, 52, 8, 80, 32, 36),
-    (0xF5, 0xF2, 0xF8),
-    64,
+    (64, 8, 48, 52, 0xF5, 0xF2, 0xF8, 8, 80, 32, 36),
     0xFFFFFFFF81800000,
     0xFFFFFFFF81802000,
     {
