@@ -11,8 +11,8 @@ from pathlib import Path
 from schedlib.c2c.c2c_options import LINES
 from schedlib.c2c.objects import Watch
 from schedlib.c2c.observed import Observed, ObservedGuest, Player
-from schedlib.c2c.traffic_report import field_name, function_name, line_name, middle, named, totals
-from schedlib.formats.c2c_document import BlamedField, Counts, TrafficResult, TrafficRow
+from schedlib.c2c.traffic_report import field_name, function_name, grouped, line_name, middle, named, totals
+from schedlib.formats.c2c_document import BlamedField, Counts, TrafficResult
 
 _SMALL = 0.005
 """Lines with a smaller share of the misses are not tried."""
@@ -44,9 +44,7 @@ def blame(player: Player, observed: Observed, result: TrafficResult, place: Path
         gains = list(pool.map(lambda each: _gains(player, observed, each[0], each[1], place), wanted))
     guests, elsewhere = gains[: len(observed.guests)], dict(zip(others, gains[len(observed.guests) :], strict=True))
     names = {name for found in guests for name in found}
-    shown: dict[str, list[TrafficRow]] = {name: [] for name in names}
-    for row in result.middle.rows:
-        shown.get(field_name(row), []).append(row)
+    shown = grouped(result.middle.rows, field_name)
     pieces: dict[str, list[Watch]] = {}
     for watch in observed.watches:
         # Once for each element of an array.
@@ -56,8 +54,8 @@ def blame(player: Player, observed: Observed, result: TrafficResult, place: Path
     for name in names:
         saved, saved_upgrades, alone, inside = zip(*(found.get(name, (0, 0, 0, 0)) for found in guests), strict=True)
         size, number = _room(observed, result, pieces[name])
-        writes = totals((row for row in shown[name] if row.kind != "load"), function_name)
-        reads = totals((row for row in shown[name] if row.kind == "load"), function_name)
+        writes = totals((row for row in shown.get(name, ()) if row.kind != "load"), function_name)
+        reads = totals((row for row in shown.get(name, ()) if row.kind == "load"), function_name)
         blamed.append(
             BlamedField(
                 field=name,

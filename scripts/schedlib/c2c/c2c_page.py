@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from schedlib.c2c.traffic_report import Section, function_name, most_missed, sections, totals
+from schedlib.c2c.traffic_report import Section, function_name, grouped, most_missed, sections, totals
 from schedlib.formats.c2c_document import Counts, MappedField, TrafficResult, TrafficRow, Watched
 from schedlib.formats.svg import STYLE, Cell, DrawnLine, DrawnObject, Key, beside
 from schedlib.formats.svg import picture as drawn
@@ -73,9 +73,7 @@ def _colour(share: float) -> str:
 def _object(
     result: TrafficResult, watched: Watched, rows: Sequence[TrafficRow], hottest: int, least: float
 ) -> DrawnObject:
-    by_path: dict[str, list[TrafficRow]] = {}
-    for row in rows:
-        by_path.setdefault(row.path, []).append(row)
+    by_path = grouped(rows, lambda row: row.path)
     lines = totals(rows, lambda row: row.line)
     whole, skew = sum(counts.misses for counts in lines.values()), watched.skews[0]
     about = f"{watched.owner}: {watched.size} bytes, {counted(watched.number, 'instance')}"
@@ -86,8 +84,8 @@ def _object(
     for number in sorted(enough[:_MOST_LINES]):
         counts, start = lines[number], number * result.line - skew
         cells = tuple(_cells(start, result.line, watched.fields, by_path, hottest))
-        is_hot = counts.misses >= _LINE_SHARE * whole
-        hot = tuple(hot_fields([row for row in rows if row.line == number], counts)) if is_hot else ()
+        on_line = [row for row in rows if row.line == number] if counts.misses >= _LINE_SHARE * whole else []
+        hot = tuple(hot_fields(on_line, counts))
         said = f"{counts.false_shared} of {counts.misses} misses false"
         shown.append(DrawnLine(number, f"{start:#x}", cells, said, hot))
     return DrawnObject(about, result.line, tuple(shown))
@@ -115,13 +113,12 @@ def _cells(
 
 def hot_fields(rows: Sequence[TrafficRow], line: Counts) -> Iterator[str]:
     """For each hot field of a line, the hottest first: who reads and who writes it."""
-    here = totals(rows, lambda row: row.path)
+    here, by_path = totals(rows, lambda row: row.path), grouped(rows, lambda row: row.path)
     for path in most_missed(here):
         counts = here[path]
         misses, sent = counts.misses / (line.misses or 1), counts.invalidated / (line.invalidated or 1)
         if max(misses, sent) >= _HOT_SHARE:
-            name = path or "(not known)"
-            yield f"{name}: {counts.misses} misses; {'; '.join(users([row for row in rows if row.path == path]))}"
+            yield f"{path or '(not known)'}: {counts.misses} misses; {'; '.join(users(by_path[path]))}"
 
 
 def users(rows: Sequence[TrafficRow]) -> list[str]:

@@ -28,12 +28,17 @@ _LEAST_SAVED, _LEAST_LEFT = 0.005, 0.02
 """Shares of all misses; what is less is not blamed."""
 
 
+def grouped(rows: Iterable[TrafficRow], key: Callable[[TrafficRow], _K]) -> dict[_K, list[TrafficRow]]:
+    """The rows that share a key."""
+    found: dict[_K, list[TrafficRow]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
 def totals(rows: Iterable[TrafficRow], key: Callable[[TrafficRow], _K]) -> dict[_K, Counts]:
     """Sum the counts of the rows that share a key."""
-    found: dict[_K, list[Counts]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row.counts)
-    return {name: Counts.sum(parts) for name, parts in found.items()}
+    return {name: Counts.sum(row.counts for row in some) for name, some in grouped(rows, key).items()}
 
 
 def most_missed(groups: Mapping[_K, Counts]) -> list[_K]:
@@ -218,9 +223,7 @@ def _pairs(result: TrafficResult) -> Section:
 
 
 def _hot_lines(result: TrafficResult) -> Section:
-    by_line: dict[tuple[str, str, int], list[TrafficRow]] = {}
-    for row in result.middle.rows:
-        by_line.setdefault(line_name(row), []).append(row)
+    by_line = grouped(result.middle.rows, line_name)
     lines = {name: Counts.sum(row.counts for row in rows) for name, rows in by_line.items()}
     misses = sum(counts.misses for counts in lines.values())
     about = f"of the guest with quantum {result.middle.quantum}; a share is of the misses of the line"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from schedlib.c2c import plugin_guest
-from schedlib.c2c.c2c_options import OwnProgram
+from schedlib.c2c.c2c_options import TRACED, OwnProgram
 from schedlib.c2c.plugin_guest import MARKER, Measurement, parameters_of
 from schedlib.errors import SchedlineError
 from schedlib.guest.busybox_guest import why_not_for
@@ -57,19 +57,48 @@ def test_another_clock_is_asked_for_and_told() -> None:
         assert f"shift={shift}," in plugin_guest.mode(TARGETS["qemu-x86_64"], shift)
 
 
+def fake_qemu(on: str, text: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = place / TARGETS[on].emulator[0]
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
+
+
 def test_a_later_qemu_is_started_without_the_words_that_it_no_longer_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = TARGETS["qemu-x86_64"]
-    fake = tmp_path / target.emulator[0]
     for version, there, gone in (("7.2.22", "-no-hpet", "hpet=off"), ("10.0.2", "hpet=off", "-no-hpet")):
-        fake.write_text(f'#!/bin/sh\necho "QEMU emulator version {version}"\n')
-        fake.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+        fake_qemu("qemu-x86_64", f'echo "QEMU emulator version {version}"', tmp_path, monkeypatch)
         assert there in argv()
         assert gone not in argv()
         # What the fingerprint of a result says is what was done.
-        assert there in plugin_guest.mode(target)
+        assert there in plugin_guest.mode(TARGETS["qemu-x86_64"])
+
+
+@pytest.mark.parametrize(
+    ("topology", "shared"),
+    [("clusters", (4, 16, 16)), ("kunpeng920", (4, 64, 32)), ("llcs", (1, 2, 8)), ("smt2", (1, 64, 64))],
+)
+def test_how_many_cpus_share_what(topology: str, shared: tuple[int, int, int]) -> None:
+    found = parameters_of(load_topology(topology))
+    assert (found.per_cluster, found.per_llc, found.per_node) == shared
+
+
+@pytest.mark.parametrize("on", TRACED)
+@pytest.mark.parametrize(
+    ("version", "help_", "said"),
+    [
+        ("QEMU emulator version 10.1.0", "-plugin", "c2c needs QEMU 7.2 or 10.0"),
+        ("QEMU emulator version 7.2.22", "-smp", "built without plugins"),
+        ("", "", "c2c needs QEMU 7.2 or 10.0"),
+    ],
+)
+def test_other_emulators_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on: str, version: str, help_: str, said: str
+) -> None:
+    fake_qemu(on, f'case $1 in --version) echo "{version}";; *) echo "{help_}";; esac', tmp_path, monkeypatch)
+    with pytest.raises(SchedlineError, match=said):
+        plugin_guest.refuse_other_qemu(TARGETS[on])
 
 
 PYTHON = Path(sys.executable).resolve()

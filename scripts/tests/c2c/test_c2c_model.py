@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -69,30 +71,104 @@ def test_edges_of_what_is_watched(replay: Replay) -> None:
 
 
 SHAPE: dict[str, Any] = {"cpus": 16, "cluster": 2, "llc": 4, "node": 8}
+Access = tuple[int, str, int, int]
+"""CPU, kind, offset and size."""
 
 
-def test_distances_are_those_of_the_definition(replay: Replay) -> None:
-    """The counts equal those of a Python simulation of which CPUs hold the line."""
-    draw = random.Random(13)  # noqa: S311
-    trace = [(draw.randrange(16), draw.choice(("load", "load", "store"))) for _ in range(3000)]
-    want = dict.fromkeys((f"{kind}_{name}" for kind in ("hitm", "clean") for name in DISTANCES), 0)
-    holders: set[int] = set()
-    modified = False
-    for cpu, kind in trace:
-        if cpu not in holders and holders:
-            near = [
-                next(
-                    (n for n, name in enumerate(("cluster", "llc", "node")) if cpu // SHAPE[name] == o // SHAPE[name]),
-                    3,
-                )
-                for o in holders
-            ]
-            want[f"{'hitm' if modified else 'clean'}_{DISTANCES[min(near)]}"] += 1
-        modified = kind == "store" or (modified and cpu in holders)
-        holders = {cpu} if kind == "store" else holders | {cpu}
-    total = replay.counts([f"{cpu} {kind} 1000 8" for cpu, kind in trace], **SHAPE)
-    assert {name: getattr(total, name) for name in want} == want
-    assert min(want.values()) > 50
+class Line:
+    """A line in the definition: who holds it, and what Dubois (1993) knows of each byte and CPU."""
+
+    def __init__(self) -> None:
+        self.holders: set[int] = set()
+        self.modified = False
+        self.seen: set[int] = set()
+        self.fetched: dict[int, str] = {}
+        self.useful: dict[int, bool] = {}
+        self.news: dict[int, set[int]] = {cpu: set() for cpu in range(SHAPE["cpus"])}
+
+
+def nearest(cpu: int, holders: set[int], shape: dict[str, Any]) -> str:
+    """The distance of the holder from which a CPU gets a line."""
+    near = (name for name in DISTANCES[:-1] if any(cpu // shape[name] == other // shape[name] for other in holders))
+    return next(near, "remote")
+
+
+def simulated(
+    trace: Iterable[Access], size_of_line: int, shape: dict[str, Any], *, pairs: bool = False
+) -> dict[str, Counter[str]]:
+    """The counts of the definition, by kind of access."""
+    lines: dict[int, Line] = defaultdict(Line)
+    want: dict[str, Counter[str]] = {kind: Counter() for kind in ("load", "store", "rmw")}
+
+    def lost(line: Line, cpus: Iterable[int]) -> None:
+        for cpu in cpus:
+            want[line.fetched[cpu]]["essential" if line.useful[cpu] else "false_shared"] += 1
+
+    for cpu, kind, start, size in trace:
+        line, counts, used = lines[start // size_of_line], want[kind], set(range(start, start + size))
+        others, held = line.holders - {cpu}, cpu in line.holders
+        counts["accesses"] += 1
+        if not held:
+            counts[f"{'hitm' if line.modified else 'clean'}_{nearest(cpu, others, shape)}" if others else "cold"] += 1
+            line.useful[cpu], line.fetched[cpu] = cpu not in line.seen, kind
+            if line.useful[cpu]:
+                line.news[cpu].clear()
+            line.seen.add(cpu)
+            if pairs:
+                lines[start // size_of_line ^ 1].holders.add(cpu)
+        elif kind != "load" and others:
+            counts["upgrades"] += 1
+        else:
+            counts["hits"] += 1
+        if not pairs and used & line.news[cpu]:
+            line.useful[cpu] = True
+            line.news[cpu].clear()
+        line.modified = kind != "load" or (line.modified and held)
+        line.holders.add(cpu)
+        if kind != "load":
+            counts["invalidated"] += len(others)
+            for other in line.news.keys() - {cpu}:
+                line.news[other] |= used
+            if not pairs:
+                lost(line, others)
+            line.holders = {cpu}
+    for line in () if pairs else lines.values():
+        lost(line, line.holders)
+    return want
+
+
+def random_trace(seed: int) -> list[Access]:
+    """Accesses to the first 512 bytes."""
+    draw = random.Random(seed)  # noqa: S311
+    sizes = draw.choices((1, 2, 4, 8), k=6000)
+    return [
+        (draw.randrange(16), draw.choice(("load", "load", "store", "rmw")), size * draw.randrange(512 // size), size)
+        for size in sizes
+    ]
+
+
+def words_of(trace: Iterable[Access]) -> list[str]:
+    return [f"{cpu} {kind} {0x1000 + start:x} {size}" for cpu, kind, start, size in trace]
+
+
+@pytest.mark.parametrize(("line", "cluster"), [(64, 2), (128, 2), (256, 1)])
+def test_counts_are_those_of_the_definition(replay: Replay, line: int, cluster: int) -> None:
+    """Each counter equals that of a simulation in Python: who holds a line, and false sharing as Dubois defines it."""
+    trace, shape = random_trace(13), SHAPE | {"cluster": cluster}
+    records = replay.records(words_of(trace), line=line, **shape)
+    for kind, want in simulated(trace, line, shape).items():
+        counts = Counts.sum(each.counts for each in records if each.kind == kind)
+        assert {name: number for name, number in structs.asdict(counts).items() if number} == want
+        assert min(number for name, number in want.items() if name != "cold") > 20
+
+
+def test_pairs_are_those_of_the_definition(replay: Replay) -> None:
+    trace = random_trace(5)
+    want = sum(simulated(trace, 64, SHAPE, pairs=True).values(), Counter[str]())
+    total, plain = (replay.counts(words_of(trace), pairs=pairs, **SHAPE) for pairs in (True, False))
+    names = ("accesses", "hits", "upgrades")
+    assert [getattr(total, name) for name in names] == [want[name] for name in names]
+    assert plain.hits != total.hits and want["upgrades"] > 100
 
 
 def test_memory_that_is_used_again_is_counted_apart(replay: Replay) -> None:
@@ -117,81 +193,3 @@ def test_a_line_without_an_object_is_not_watched(replay: Replay) -> None:
     # The contents of the caches are forgotten, but the counts are not.
     again = replay.counts([*trace, "unwatch 1000 64", "watch 1000 64 2", *trace])
     assert again == Counts.sum([replay.counts(trace)] * 2)
-
-
-def test_sums_hold_for_any_trace(replay: Replay) -> None:
-    draw = random.Random(7)  # noqa: S311
-    trace = [
-        f"{draw.randrange(8)} {draw.choice(('load', 'load', 'store', 'rmw'))} {0x1000 + draw.randrange(300):x} "
-        f"{draw.choice((1, 2, 4, 8))}"
-        for _ in range(5000)
-    ]
-    for line in (64, 128, 256):
-        for record in replay.records(trace, cpus=8, line=line, cluster=1, llc=2, node=4):
-            counts = record.counts
-            assert counts.misses == sum(counts.fetched(name) for name in DISTANCES) + counts.cold
-            assert counts.fetched("cluster") == 0
-            assert counts.accesses == counts.hits + counts.misses + counts.upgrades
-            assert record.kind != "load" or counts.upgrades == counts.invalidated == 0
-        assert replay.counts(trace, cpus=8, line=line).misses > 0
-
-
-@pytest.mark.parametrize("line", [64, 128, 256])
-def test_false_sharing_is_what_dubois_defines(replay: Replay, line: int) -> None:
-    """The counts equal those of the definition, simulated byte by byte in Python, for the bytes of two lines."""
-    draw = random.Random(11)  # noqa: S311
-    trace = [
-        (draw.randrange(4), draw.choice(("load", "store")), size * draw.randrange(2 * line // size), size)
-        for size in draw.choices((1, 2, 4, 8), k=6000)
-    ]
-    essential = false = 0
-    for number in (0, 1):
-        holders: set[int] = set()
-        seen: set[int] = set()
-        useful: dict[int, bool] = {}
-        news: dict[int, set[int]] = {cpu: set() for cpu in range(4)}
-        for cpu, kind, start, size in trace:
-            if start // line != number:
-                continue
-            used = set(range(start, start + size))
-            if cpu not in holders:
-                useful[cpu] = cpu not in seen
-                if useful[cpu]:
-                    news[cpu].clear()
-                seen.add(cpu)
-                holders.add(cpu)
-            if used & news[cpu]:
-                useful[cpu] = True
-                news[cpu].clear()
-            if kind == "store":
-                for other in set(range(4)) - {cpu}:
-                    news[other] |= used
-                for other in holders - {cpu}:
-                    essential, false = essential + useful[other], false + (not useful[other])
-                holders = {cpu}
-        for other in holders:
-            essential, false = essential + useful[other], false + (not useful[other])
-    words = [f"{cpu} {kind} {0x1000 + start:x} {size}" for cpu, kind, start, size in trace]
-    total = replay.counts(words, line=line)
-    assert (total.essential, total.false_shared) == (essential, false)
-    assert min(essential, false) > 100
-
-
-def test_pairs_are_those_of_the_definition(replay: Replay) -> None:
-    """The counts equal those of a Python simulation of which CPUs hold which line."""
-    draw = random.Random(5)  # noqa: S311
-    trace = [(draw.randrange(4), draw.choice(("load", "load", "store")), draw.randrange(4)) for _ in range(3000)]
-    holders: list[set[int]] = [set() for _ in range(4)]
-    misses = upgrades = 0
-    for cpu, kind, line in trace:
-        if cpu not in holders[line]:
-            misses += 1
-            holders[line ^ 1].add(cpu)
-        elif kind == "store" and holders[line] != {cpu}:
-            upgrades += 1
-        holders[line] = {cpu} if kind == "store" else holders[line] | {cpu}
-    words = [f"{cpu} {kind} {0x1000 + 64 * line:x} 8" for cpu, kind, line in trace]
-    total = replay.counts(words, pairs=True)
-    assert (total.misses, total.upgrades) == (misses, upgrades)
-    assert replay.counts(words).misses != misses
-    assert min(misses, upgrades) > 100

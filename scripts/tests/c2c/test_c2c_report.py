@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import xml.etree.ElementTree as ET
@@ -15,15 +14,10 @@ from msgspec.structs import replace
 from toy_results import FIELDS, result, row
 
 from browser import Browser
-from schedlib.c2c import c2c_options
 from schedlib.c2c.c2c_options import WORKLOADS, Workload
 from schedlib.c2c.c2c_page import page, picture, users
-from schedlib.c2c.plugin_guest import parameters_of, refuse_other_qemu
 from schedlib.c2c.traffic_report import function_pairs, sections, text
-from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import BlamedField, Counts, MappedField, TrafficResult, TrafficRow
-from schedlib.kernel.targets import TARGETS
-from schedlib.kernel.topology import load_topology
 from schedlib.main import main
 from schedlib.paths import PROJECT
 
@@ -139,35 +133,6 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
         wide = "[...document.querySelectorAll('svg g')].flatMap(cell => [...cell.querySelectorAll('text')].filter("
         wide += "each => each.getBBox().width > cell.querySelector('rect').getBBox().width))"
         assert browser.ask(f"{wide}.map(each => each.textContent)") == []
-
-
-@pytest.mark.parametrize(
-    ("topology", "shared"),
-    [("clusters", (4, 16, 16)), ("kunpeng920", (4, 64, 32)), ("llcs", (1, 2, 8)), ("smt2", (1, 64, 64))],
-)
-def test_how_many_cpus_share_what(topology: str, shared: tuple[int, int, int]) -> None:
-    found = parameters_of(load_topology(topology))
-    assert (found.per_cluster, found.per_llc, found.per_node) == shared
-
-
-@pytest.mark.parametrize("on", c2c_options.TRACED)
-@pytest.mark.parametrize(
-    ("version", "help_", "said"),
-    [
-        ("QEMU emulator version 10.1.0", "-plugin", "c2c needs QEMU 7.2 or 10.0"),
-        ("QEMU emulator version 7.2.22", "-smp", "built without plugins"),
-        ("", "", "c2c needs QEMU 7.2 or 10.0"),
-    ],
-)
-def test_other_emulators_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on: str, version: str, help_: str, said: str
-) -> None:
-    program = tmp_path / TARGETS[on].emulator[0]
-    program.write_text(f'#!/bin/sh\ncase $1 in --version) echo "{version}";; *) echo "{help_}";; esac\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    with pytest.raises(SchedlineError, match=said):
-        refuse_other_qemu(TARGETS[on])
 
 
 def test_a_program_says_what_it_does_and_the_docs_have_it() -> None:
