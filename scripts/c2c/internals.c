@@ -49,6 +49,8 @@ static void __attribute__((constructor)) choose_version(void)
 {
 	if (find(&read_official, "qemu_plugin_read_memory_vaddr"))
 		qemu_plugin_version = QEMU_API_READS;
+	if (dlsym(RTLD_DEFAULT, "qemu_plugin_set_pc"))
+		qemu_plugin_version = QEMU_API_DATA;
 }
 
 const char *internals_probe(void)

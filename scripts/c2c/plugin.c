@@ -114,12 +114,13 @@ static void stop(unsigned int cpu)
 		die("cannot be written: ", option.out);
 }
 
-static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+static void on_translation(uint64_t id_or_tb, void *tb_or_data);
 
-static void instrument(qemu_plugin_id_t id)
+static void instrument(uint64_t id_or_data)
 {
+	(void)id_or_data;
 	instrumented = true;
-	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+	qemu_plugin_register_vcpu_tb_trans_cb(own_id, on_translation, NULL);
 }
 
 static void on_mark(unsigned int cpu, void *data)
@@ -127,7 +128,7 @@ static void on_mark(unsigned int cpu, void *data)
 	switch ((enum mark)(uintptr_t)data) {
 	case MARK_READY:
 		if (!instrumented)
-			qemu_plugin_reset(own_id, instrument);
+			qemu_plugin_reset(own_id, instrument, NULL);
 		break;
 	case MARK_START:
 		start(cpu);
@@ -205,11 +206,12 @@ static void watch_for_mark(struct qemu_plugin_insn *insn, enum mark mark)
 					       (void *)(uintptr_t)mark);
 }
 
-static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static void on_translation(uint64_t id_or_tb, void *tb_or_data)
 {
+	bool tb_is_first = qemu_plugin_version >= QEMU_API_DATA;
+	struct qemu_plugin_tb *tb = tb_is_first ? (void *)(uintptr_t)id_or_tb : tb_or_data;
 	size_t i, number = qemu_plugin_tb_n_insns(tb);
 
-	(void)id;
 	if (!instrumented && qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0)) >> 63)
 		return;
 	if (instrumented && option.quantum)
@@ -333,6 +335,6 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 	if (option.everything)
 		c2c_watch_everything(model);
 	recorder_begin(model, &shape, option.trace, option.everything);
-	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation, NULL);
 	return 0;
 }

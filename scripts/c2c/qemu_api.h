@@ -6,7 +6,8 @@
  *
  * Version 1 is that of QEMU 7.2 of Debian 12. Version 4 came with QEMU 9.2. It
  * has a call to read the guest's memory, and returns the bytes of an instruction
- * in another way; see internals.h. No version lets a plugin end the turn of a
+ * in another way; see internals.h. Version 7, of QEMU 11.1, gives callbacks data
+ * of the plugin in place of its id. No version lets a plugin end the turn of a
  * CPU early, which needs a call outside of the API.
  */
 #ifndef C2C_QEMU_API_H
@@ -18,6 +19,7 @@
 
 #define QEMU_API_VERSION 1
 #define QEMU_API_READS 4
+#define QEMU_API_DATA 7
 
 /* The version that the plugin is for; QEMU reads it. */
 extern int qemu_plugin_version;
@@ -55,16 +57,20 @@ enum qemu_plugin_mem_rw {
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
 
-typedef void (*qemu_plugin_simple_cb_t)(qemu_plugin_id_t id);
-typedef void (*qemu_plugin_vcpu_tb_trans_cb_t)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+/* With the plugin's id, and since QEMU_API_DATA with `data`. */
+typedef void (*qemu_plugin_reset_cb_t)(uint64_t id_or_data);
+
+/* With the plugin's id and the block, and since QEMU_API_DATA with the block and `data`. */
+typedef void (*qemu_plugin_vcpu_tb_trans_cb_t)(uint64_t id_or_tb, void *tb_or_data);
+
 typedef void (*qemu_plugin_vcpu_udata_cb_t)(unsigned int cpu, void *userdata);
 typedef void (*qemu_plugin_vcpu_mem_cb_t)(unsigned int cpu, qemu_plugin_meminfo_t info,
 					  uint64_t address, void *userdata);
 
 /* Drop all callbacks and all translated code, then call `callback`. */
-void qemu_plugin_reset(qemu_plugin_id_t id, qemu_plugin_simple_cb_t callback);
+void qemu_plugin_reset(qemu_plugin_id_t id, qemu_plugin_reset_cb_t callback, void *data);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
-					   qemu_plugin_vcpu_tb_trans_cb_t callback);
+					   qemu_plugin_vcpu_tb_trans_cb_t callback, void *data);
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
 					  qemu_plugin_vcpu_udata_cb_t callback,
 					  enum qemu_plugin_cb_flags flags, void *userdata);

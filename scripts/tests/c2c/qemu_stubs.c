@@ -41,6 +41,9 @@ size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size
 #else
 const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn) { return code; }
 #endif
+#ifdef DATA
+void qemu_plugin_set_pc(uint64_t pc) { (void)pc; }
+#endif
 
 static void read_at(uint64_t address)
 {

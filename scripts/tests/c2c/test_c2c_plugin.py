@@ -60,6 +60,8 @@ def told_by_stubs(place: Path, *has: str) -> list[str]:
         (("CPU", "DEBUG", "NEW"), ["version 4, complete", "code 0", "oooooooo", "dddddddd", "ended 1"]),
         # A QEMU that exports nothing but the API and what ends a turn.
         (("CPU", "NEW"), ["version 4, complete", "code 0", "oooooooo", "nothing", "ended 1"]),
+        # QEMU 11.1
+        (("CPU", "DEBUG", "NEW", "DATA"), ["version 7, complete", "code 0", "oooooooo", "dddddddd", "ended 1"]),
         (("CPU",), ["version 1, cpu_memory_rw_debug"]),
         (("NEW",), ["version 4, qemu_get_cpu"]),
     ],
