@@ -13,11 +13,8 @@ from schedlib.names import one_of, some_of, words
 from schedlib.options import BASIC, TreeOptions, Verbs, add_verb, existing_path, flag, new_path, option, positive
 from schedlib.tree.source import require_tree
 
-ATTACK = "attack"
-"""For --on: new members and moves in every contracted structure, compiled and judged by the contracts."""
-
-ATTACK_PACKS = "attack-packs"
-"""For --on: the same for the structures of packs, on x86-64."""
+ATTACK, ATTACK_PACKS = "attack", "attack-packs"
+"""For --on: new members and moves in every contracted structure, or on x86-64 in those of packs."""
 
 EMULATED = "c2c"
 """For --on: count the cache-line traffic of mutants whose Traffic header says what has to rise."""
@@ -54,7 +51,7 @@ class BenchOptions:
 
 @dataclass(frozen=True)
 class LitmusOptions:
-    """The tree whose memory model is used, and a glob for the names of the tests."""
+    """The tree whose memory model is used, and which tests."""
 
     tree: TreeOptions = field(default_factory=TreeOptions)
     only: str = option("--only GLOB", "the tests whose name matches", default="*")
@@ -62,12 +59,7 @@ class LitmusOptions:
 
 @dataclass(frozen=True)
 class MutantsOptions:
-    """Which mutants are tried, and where.
-
-    Attributes:
-        since: a revision: the functions that differ from it.
-        sample: how many are drawn of each function; None for all.
-    """
+    """Which mutants are tried, and where."""
 
     tree: TreeOptions = field(default_factory=TreeOptions)
     functions: tuple[str, ...] = option(
@@ -90,10 +82,6 @@ class MutantsOptions:
     generated: bool = flag("--generated", "mutants that operators make")
 
 
-_TESTS = "--kunitconfig=kernel/sched/tests"
-_UML = "--kernel_args=seccomp=on"
-
-
 @dataclass(frozen=True)
 class KunitRun:
     """One run of kunit.py.
@@ -113,31 +101,37 @@ class KunitRun:
     verb: Literal["run", "exec"] = "run"
 
 
+_TESTS = "--kunitconfig=kernel/sched/tests"
+
+
+def _uml(*arguments: str, words: tuple[str, ...] = ()) -> KunitRun:
+    return KunitRun((_TESTS, *(f"--kernel_args={each}" for each in arguments), *words), 3600, "uml")
+
+
+def _qemu(cpus: str, *words: str, arch: str = "x86_64", build: str = "qemu") -> KunitRun:
+    return KunitRun((_TESTS, f"--arch={arch}", *words, f"--qemu_args=-smp {cpus}"), 7200, build)
+
+
+def _possible(cpus: int) -> KunitRun:
+    return _uml("seccomp=on", f"ncpus={cpus}", words=("--timeout=900",))
+
+
 KUNIT_RUNS = {
-    "uml": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=64", "--kernel_args=maxcpus=8"), 3600, "uml"),
+    "uml": _uml("seccomp=on", "ncpus=64", "maxcpus=8"),
     # Without arguments UML has one CPU.
-    "uml-1": KunitRun((_TESTS,), 3600, "uml"),
-    **{
-        f"uml-{cpus}": KunitRun((_TESTS, _UML, f"--kernel_args=ncpus={cpus}", "--timeout=900"), 3600, "uml")
-        for cpus in (2, 8, 24, 64)
-    },
+    "uml-1": _uml(),
+    **{f"uml-{cpus}": _possible(cpus) for cpus in (2, 8, 24, 64)},
     # Tests skip where a CPU that they need is isolated.
-    "uml-isolated": KunitRun((_TESTS, _UML, "--kernel_args=ncpus=8", "--kernel_args=isolcpus=3"), 3600, "uml"),
-    "qemu": KunitRun((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8"), 7200, "qemu"),
-    "qemu-240": KunitRun(
-        (_TESTS, "--arch=x86_64", "--kconfig_add=CONFIG_NR_CPUS=240", "--qemu_args=-smp 8,maxcpus=240"),
-        7200,
-        "qemu-240",
-    ),
-    "qemu-threads": KunitRun((_TESTS, "--arch=x86_64", "--qemu_args=-smp 8,threads=2"), 7200, "qemu"),
-    "qemu-arm64": KunitRun(
-        (
-            *(_TESTS, "--arch=arm64", "--cross_compile=aarch64-linux-gnu-", "--qemu_args=-smp 8"),
-            *("--kconfig_add=CONFIG_CPU_FREQ_GOV_SCHEDUTIL=y", "--kconfig_add=CONFIG_CPU_FREQ=y"),
-            "--kconfig_add=CONFIG_UCLAMP_TASK=y",
-        ),
-        7200,
-        "qemu-arm64",
+    "uml-isolated": _uml("seccomp=on", "ncpus=8", "isolcpus=3"),
+    "qemu": _qemu("8"),
+    "qemu-240": _qemu("8,maxcpus=240", "--kconfig_add=CONFIG_NR_CPUS=240", build="qemu-240"),
+    "qemu-threads": _qemu("8,threads=2"),
+    "qemu-arm64": _qemu(
+        "8",
+        "--cross_compile=aarch64-linux-gnu-",
+        *(f"--kconfig_add=CONFIG_{name}=y" for name in ("CPU_FREQ_GOV_SCHEDUTIL", "CPU_FREQ", "UCLAMP_TASK")),
+        arch="arm64",
+        build="qemu-arm64",
     ),
     # These rebuild sched domains, so their options have no `default KUNIT_ALL_TESTS`.
     "alltests": KunitRun(
@@ -151,8 +145,7 @@ BOOT_CPUS = (2, 3, 4, 5, 8, 12, 16)
 
 def one_boot(number: int) -> KunitRun:
     """The boot of this number, in the build directory of the run `uml`."""
-    cpus = BOOT_CPUS[number % len(BOOT_CPUS)]
-    return KunitRun((_TESTS, _UML, f"--kernel_args=ncpus={cpus}", "--timeout=900"), 1000, "uml", verb="exec")
+    return replace(_possible(BOOT_CPUS[number % len(BOOT_CPUS)]), timeout=1000, verb="exec")
 
 
 _RICH = ("layout", "sched-features")
@@ -322,7 +315,7 @@ def add_parser(verbs: Verbs) -> None:
         runs in a guest, too, which has busybox, and neither compiler nor Python. Every log is judged against the list
         of the tests that had to run.""",
         options=TreeOptions,
-        job="dev.kselftest.run_steps",
+        job="dev.plain_tree.kselftest",
     )
     add_verb(
         verbs,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The exported series in a plain kernel tree: runs of the tree's own kunit.py, or compiled in many ways."""
+"""The exported series in a plain kernel tree: runs of its own kunit.py, compiled in many ways, and its kselftests."""
 
 from __future__ import annotations
 
@@ -15,22 +15,38 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from platform import machine
+from typing import BinaryIO
 
 from schedlib import doctor
-from schedlib.cache import cache_dir, lock
-from schedlib.console.expected import expected_tests
+from schedlib.cache import cache_dir, lock, scratch, write_atomic
+from schedlib.console.expected import expected_tests, load_expected
+from schedlib.console.judge import Judgement, Problem, TestOutcome, judge
 from schedlib.dev.dev_verb import BOOT_CPUS, COMPILE_ROWS, KUNIT_RUNS, CompileRow, KunitRun, PlainTreeOptions, one_boot
 from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.export.export_job import export
+from schedlib.formats.document import Refused
+from schedlib.formats.run_file import read_run
+from schedlib.gate.boots import read_side
 from schedlib.git import git
+from schedlib.guest import home
+from schedlib.guest.boot import Ending
+from schedlib.guest.busybox_guest import TARGET, prepared_guest
 from schedlib.kernel.build import make
 from schedlib.kernel.kconfig import configure, load, parse_config
+from schedlib.options import TreeOptions
+from schedlib.paths import COLLECTION, KSELFTESTS, SELFTESTS
 from schedlib.process import clean_environment, dying_with_us
 from schedlib.progress import say, step
 from schedlib.tree.changes import patch_sets
 from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.tree.suites import suite_table
 from schedlib.verdict import Verdict, worst
+
+_TIMEOUT = 1800.0
+_ONE = f"{COLLECTION}:rt_wakeup"
+
+ARCHIVE = "packed/kselftest-packages/kselftest.tar.gz"
 
 
 def clone_with_series(tree: Tree, place: Path, more: Collection[str] = ()) -> tuple[Path, frozenset[str]]:
@@ -67,9 +83,25 @@ def outcomes(document: dict[str, object]) -> dict[str, str]:
     return found
 
 
+def _called(
+    what: str, argv: Sequence[str], directory: Path, timeout: float, into: BinaryIO | int = subprocess.PIPE
+) -> subprocess.CompletedProcess[bytes]:
+    with step(what):
+        return subprocess.run(
+            dying_with_us(argv),
+            cwd=directory,
+            env=clean_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=into,
+            stderr=subprocess.STDOUT,
+            timeout=timeout,
+            check=False,
+        )
+
+
 @dataclass(frozen=True)
 class PlainRun:
-    """One run of the clone's kunit.py: its exit status, its log, and how each test ended that had to run.
+    """A run of a clone's kunit.py: its exit status, its log, and how each test ended that had to run.
 
     Tests of which it shows nothing have ended as "MISSING".
     """
@@ -79,12 +111,24 @@ class PlainRun:
     ended: dict[str, str]
     seconds: float = 0.0
 
+    @property
+    def bad(self) -> dict[str, str]:
+        """The tests that did not pass, and were not skipped."""
+        return {test: status for test, status in self.ended.items() if status not in ("PASS", "SKIP")}
+
     def said(self) -> str:
         """How many tests ended how."""
         counts = Counter(self.ended.values())
         ran, skipped = counts.pop("PASS", 0), counts.pop("SKIP", 0)
         others = "".join(f", {count} {status}" for status, count in sorted(counts.items()))
         return f"{ran} passed, {skipped} skipped{others}"
+
+    def wrong(self) -> str:
+        """What was wrong with it; empty if some tests passed, and the others were skipped."""
+        missing = list(self.bad.values()).count("MISSING")
+        what = [f"{status} {test}" for test, status in self.bad.items() if status != "MISSING"]
+        what += [f"{missing} tests are missing"] * bool(missing) + [f"kunit.py exit {self.status}"] * bool(self.status)
+        return "; ".join(what) or "no test passed" * ("PASS" not in self.ended.values())
 
 
 def exported_tests(changes: Collection[str], without: Collection[str] = ()) -> tuple[str, ...]:
@@ -105,18 +149,9 @@ def run_kunit(clone: Path, name: str, wanted: KunitRun, changes: Collection[str]
         # kunit.py prefers KVM, which may hang although it can be opened. Hide it from QEMU.
         argv = ["unshare", "-m", "sh", "-c", 'mount --bind /dev/null /dev/kvm && exec "$@"', "sh", *argv]
     began = time.monotonic()
-    with step(f"kunit.py {wanted.verb} {' '.join(wanted.words)}"), log.open("wb") as file:
+    with log.open("wb") as file:
         try:
-            done = subprocess.run(
-                argv,
-                cwd=clone,
-                env=clean_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                timeout=wanted.timeout,
-                check=False,
-            )
+            done = _called(f"kunit.py {wanted.verb} {' '.join(wanted.words)}", argv, clone, wanted.timeout, file)
         except subprocess.TimeoutExpired as error:
             raise SchedlineError(f"kunit.py did not end within {wanted.timeout:.0f} s", f"see {log}") from error
     seconds = time.monotonic() - began
@@ -146,56 +181,29 @@ def _run(options: PlainTreeOptions) -> Verdict:
                 say(f"skipped: {name} (--skip)")
                 continue
             ran = run_kunit(clone, name, wanted, changes)
-            bad = {test: status for test, status in ran.ended.items() if status not in ("PASS", "SKIP")}
             # With --alltests, other suites of the kernel may fail. Ours must be present, and pass or be skipped.
-            good = not bad and (ran.status == 0 or name == "alltests")
+            good = not ran.bad and (ran.status == 0 or name == "alltests")
             failed |= not good
             told = f"{ran.said()}; {ran.seconds:.0f} s with the build; kunit.py exit {ran.status}, log {ran.log}"
             print(f"{'PASS' if good else 'FAIL'} {name}: {told}", flush=True)
-            for test, status in bad.items():
+            for test, status in ran.bad.items():
                 print(f"    {status} {test}")
         if options.boots:
-            rows = [boot_row(each) for each in _boots(clone, options.boots, changes)]
-            print(*boots_text(rows), sep="\n")
-            failed |= any(row.bad for row in rows)
+            with _stress():
+                boots = [run_kunit(clone, f"boot-{at + 1}", one_boot(at), changes) for at in range(options.boots)]
+            print(*boots_text(boots), sep="\n")
+            failed |= any(each.wrong() for each in boots)
     return Verdict.FAIL if failed else Verdict.PASS
 
 
-@dataclass(frozen=True)
-class BootRow:
-    """A boot: its CPUs, and what was wrong; empty if all tests that had to run passed or were skipped."""
-
-    cpus: int
-    bad: str
-
-
-def _boots(clone: Path, boots: int, changes: Collection[str]) -> Iterator[tuple[int, PlainRun]]:
-    """The boots one after the other, with the number of each."""
-    with _stress():
-        for number in range(boots):
-            yield number, run_kunit(clone, f"boot-{number + 1}", one_boot(number), changes)
-
-
-def boot_row(boot: tuple[int, PlainRun]) -> BootRow:
-    """What became of a boot."""
-    number, ran = boot
-    bad = {test: status for test, status in ran.ended.items() if status not in ("PASS", "SKIP")}
-    missing = sum(status == "MISSING" for status in bad.values())
-    what = [f"{status} {test}" for test, status in bad.items() if status != "MISSING"]
-    what += [f"{missing} tests are missing"] * bool(missing) + [f"kunit.py exit {ran.status}"] * bool(ran.status)
-    passed = sum(status == "PASS" for status in ran.ended.values())
-    return BootRow(BOOT_CPUS[number % len(BOOT_CPUS)], "; ".join(what) or "no test passed" * (not passed))
-
-
-def boots_text(rows: Sequence[BootRow]) -> Iterator[str]:
+def boots_text(boots: Sequence[PlainRun]) -> Iterator[str]:
     """The boots by possible CPUs, and then each one that is not good."""
-    for cpus in BOOT_CPUS:
-        of = [row for row in rows if row.cpus == cpus]
-        if of:
-            yield f"{cpus:2} possible CPUs: {sum(not row.bad for row in of)} of {len(of)} boots passed"
-    for number, row in enumerate(rows, 1):
-        if row.bad:
-            yield f"boot-{number}, {row.cpus} possible CPUs: {row.bad}"
+    for at, cpus in enumerate(BOOT_CPUS):
+        if of := boots[at :: len(BOOT_CPUS)]:
+            yield f"{cpus:2} possible CPUs: {sum(not each.wrong() for each in of)} of {len(of)} boots passed"
+    for number, each in enumerate(boots):
+        if each.wrong():
+            yield f"boot-{number + 1}, {BOOT_CPUS[number % len(BOOT_CPUS)]} possible CPUs: {each.wrong()}"
 
 
 @contextmanager
@@ -259,3 +267,141 @@ def _compile(options: PlainTreeOptions) -> Verdict:
             for line in found[:10]:
                 print(f"    {line}")
     return worst(verdicts)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command of the tree on the collection.
+
+    Attributes:
+        name: for output, and for the name of the log.
+        expected: the tests that its log has to show; empty for a step that runs none.
+        planned: whether the log begins with a version and a plan. The output of `make kselftest` does not.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    directory: Path
+    expected: tuple[str, ...] = ()
+    planned: bool = True
+
+    @property
+    def plan(self) -> bytes:
+        """The TAP version and plan that the log should begin with, from the list of tests."""
+        return b"TAP version 13\n1..%d\n" % sum(name.count(":") == 1 for name in self.expected)
+
+
+def steps(clone: Path) -> tuple[Step, ...]:
+    """The steps, in their order."""
+    make = ("make", f"TARGETS={COLLECTION}", f"-j{os.cpu_count() or 1}")
+    every = load_expected(SELFTESTS / "tests.txt", None)
+    one = tuple(name for name in every if name == _ONE or name.startswith(f"{_ONE}:"))
+    objects, installed, packed = (clone.parent / name for name in ("objects", "installed", "packed"))
+    archive, unpacked = clone.parent / ARCHIVE, packed / "unpacked"
+    static = ("USERLDFLAGS=-static", "LDFLAGS=-static")
+    program = unpacked / _ONE.replace(":", "/")
+    return (
+        # A build with O= requires a clean source tree.
+        Step("configure-objects", ("make", f"O={objects}", "allnoconfig"), clone),
+        Step("install", (*make, f"O={objects}", f"INSTALL_PATH={installed}", "kselftest-install"), clone),
+        Step("run-installed", ("./run_kselftest.sh", "-c", COLLECTION), installed, every),
+        Step("run-one", ("./run_kselftest.sh", "-t", _ONE), installed, one),
+        Step("configure", ("make", "allnoconfig"), clone),
+        Step("merge", (*make, "kselftest-merge"), clone),
+        Step("run", (*make, "kselftest"), clone, every, planned=False),
+        # The programs that "run" has built are linked to shared libraries, and make would not rebuild them.
+        Step("clean", (*make, "-C", KSELFTESTS, "clean"), clone),
+        Step("pack", (*make, "-C", KSELFTESTS, f"INSTALL_PATH={packed}", *static, "gen_tar"), clone),
+        Step("unpack", ("tar", "-xf", str(archive), f"--one-top-level={unpacked}"), clone),
+        Step("static", ("sh", "-c", '! readelf -l "$1" | grep INTERP', "sh", str(program)), clone),
+    )
+
+
+def _in_guest(cache: Path, tree: Tree, place: Path) -> tuple[Verdict, str, Path]:
+    """Run the tarball from "pack" on a target without compiler and Python: in a guest that has only busybox."""
+    every = load_expected(SELFTESTS / "tests.txt", None)
+    leave_runs = [name.split(":")[1] for name in every if name.endswith(":within_limits")]
+    fresh = place / "guest"
+    (fresh / "runs").mkdir(parents=True)
+    (fresh / "words").write_text(f"-c {COLLECTION}\n")
+    disk = home.empty_disk(fresh / "disk", 1)
+    image, log = fresh / "initramfs.cpio", fresh / "console.log"
+    with scratch(cache) as kernel:
+        guest = prepared_guest(cache, tree, kernel, "qemu-arm64" if machine() == "aarch64" else TARGET)
+        guest.pack("guest_tarball.sh", {"/kselftest.tar.gz": place / ARCHIVE, "/words": fresh / "words"}, image)
+        with step("the tarball in a busybox guest"):
+            boot = guest.boot(image, disk, log, _TIMEOUT)
+    judgement = judge(log.read_bytes(), every, ending=boot.ending, times=boot.times)
+    lost = home.bring_home(disk, 0, fresh / "runs")
+    problems = [Problem("runs", 0, lost, Verdict.FAIL)] if lost else not_home(fresh / "runs", leave_runs)
+    judgement = judgement.with_problems(problems)
+    return judgement.verdict, _counts(judgement), log
+
+
+def not_home(runs: Path, workloads: Collection[str]) -> list[Problem]:
+    """Problems with the runs from the guest: each workload must have left a run that the gate can read."""
+    wrong = []
+    for name in workloads:
+        try:
+            found = read_run(runs / f"{name}.json")
+            why = found.reason if found.status == "ERROR" else ""
+        except Refused as refused:
+            why = refused.why
+        if why:
+            wrong.append(Problem("runs", 0, f"{name}: {why}", Verdict.FAIL))
+    if not wrong:
+        read_side(runs, "guest")
+    return wrong
+
+
+def run_step(one: Step) -> tuple[Verdict, str, Path]:
+    """Run a step. Returns its verdict, a message, and its log.
+
+    A step that runs tests is judged only by its log, because the runner exits with 0 whatever failed. The output is
+    read through a pipe: the runner opens /dev/stdout again, and would overwrite the beginning of a file.
+    """
+    log = one.directory.parent / f"{one.name}.log"
+    try:
+        done = _called(one.name, one.argv, one.directory, _TIMEOUT)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Verdict.ERROR, str(error), log
+    write_atomic(log, done.stdout)
+    if not one.expected:
+        return (Verdict.FAIL if done.returncode else Verdict.PASS), f"exit {done.returncode}", log
+    judgement = judge((b"" if one.planned else one.plan) + done.stdout, one.expected, ending=Ending.EXITED)
+    return judgement.verdict, _counts(judgement), log
+
+
+def kselftest(chosen: TreeOptions) -> Verdict:
+    """Export the series into a clone of a tree, try each step there, and the tarball in a guest."""
+    doctor.require(["build", *chosen.needs, "kselftest"])
+    cache = cache_dir()
+    tree = open_tree(cache, chosen)
+    place = cache / "kselftest"
+    verdicts: list[Verdict] = []
+
+    def told(name: str, result: tuple[Verdict, str, Path]) -> Verdict:
+        verdict, said, log = result
+        print(f"{verdict.name} {name}: {said} ({log})", flush=True)
+        verdicts.append(verdict)
+        return verdict
+
+    # The logs stay there until the next command removes them.
+    with lock(cache / "kselftest.lock"):
+        for one in steps(clone_with_series(tree, place)[0]):
+            if told(one.name, run_step(one)) is not Verdict.PASS and not one.expected:
+                say("the steps after it are skipped")
+                break
+        else:
+            told("run-in-guest", _in_guest(cache, tree, place))
+    print(f"verdict: {worst(verdicts).name}")
+    return worst(verdicts)
+
+
+def _counts(judgement: Judgement) -> str:
+    outcomes = [test.outcome for test in judgement.tests]
+    passed, skipped = outcomes.count(TestOutcome.PASS), outcomes.count(TestOutcome.SKIP)
+    wrong = [test.name for test in judgement.tests if test.outcome not in (TestOutcome.PASS, TestOutcome.SKIP)]
+    said = f"{passed} passed, {skipped} skipped, {len(wrong)} others"
+    wrong += [f"{each.kind}: {each.text}" for each in judgement.problems if each.verdict is not Verdict.PASS]
+    return said + "".join(f"\n    {text}" for text in wrong[:10])

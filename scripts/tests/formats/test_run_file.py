@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from campaigns import metric, run
 
-from schedlib.dev.kselftest import not_home
+from schedlib.dev.plain_tree import not_home
 from schedlib.formats.document import Refused
 from schedlib.formats.run_file import read_run
 from schedlib.gate.boots import read_side

@@ -12,7 +12,7 @@ import pytest
 from workload_runs import KNOWN, Place
 from workload_runs import storm as run
 
-from schedlib.dev.kselftest import not_home
+from schedlib.dev.plain_tree import not_home
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.gate.boots import read_side
