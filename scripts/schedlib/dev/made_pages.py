@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline dev docs`: the parts of README and docs/ that are made of code, configs and recorded runs.
+"""`schedline dev docs`: the parts and pictures of README and docs/ that are made of code, configs and recorded runs.
 
 A made part stands between `<!-- made: NAME -->` and `<!-- end -->`, in a line or over several. NAME is a key of PARTS,
 perhaps with words behind it. `made()` gives every file as it has to be; the command writes them, and a test compares.
@@ -11,25 +11,28 @@ import io
 import re
 import tomllib
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from schedlib import main as command
-from schedlib.c2c import traffic_diff
+from schedlib.c2c import c2c_page, traffic_diff
 from schedlib.c2c.c2c_options import WORKLOADS
-from schedlib.c2c.traffic_report import lines_of
+from schedlib.c2c.traffic_report import lines_of, totals
 from schedlib.cache import write_atomic
 from schedlib.check.mutants import Mutant, read_mutants
+from schedlib.console.expected import load_expected
 from schedlib.contracts.contract_rules import our_rules, pack_rules
 from schedlib.dev.dev_verb import DocsOptions
-from schedlib.dev.made_pictures import PICTURES, RECORDED, recorded_show
 from schedlib.dev.mutants_page import GeneratedMutantsDocument, score_table
 from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import MappedField, TrafficResult, read_result
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.formats.document import read
+from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, picture
 from schedlib.gate.decision import MISSED
 from schedlib.gate.rules import load_gate
 from schedlib.gate.statistics import bad_share
@@ -39,7 +42,9 @@ from schedlib.paths import CONFIGS, INSTALLED, KUNIT, PROJECT
 from schedlib.runs.workload_suites import load_suite, suite_names
 from schedlib.verdict import BISECT_SKIP, MEANINGS, Verdict
 
+RECORDED = PROJECT / "docs/recorded"
 MUTANTS_RECORDED = PROJECT / "scripts/tests/dev/generated-mutants"
+_PUBLISHED = PROJECT / "scripts/proof/published/rd-lines.toml"
 
 _PART = re.compile(r"(<!-- made: (?P<name>[^>]+?) -->)(?P<old>.*?)(?P<end><!-- end -->)", re.S)
 
@@ -61,14 +66,14 @@ def made(root: Path) -> Mapping[Path, str]:
     """Each page and each picture below a directory, as it has to be."""
     pages = [root / name for name in ("README.md", "CONTRIBUTING.md", "patches/README.md")]
     pages += sorted((root / "docs").rglob("*.md"))
-    pictures = {root / "docs" / name: draw() for name, draw in PICTURES.items()}
-    page = gate_page()
+    pictures = {root / "docs" / name: draw() for name, draw in _PICTURES.items()}
+    page = _gate_page()
     drawn = b64decode(page.split("base64,")[2].partition('"')[0]).decode()  # behind the interval: boot by boot
     pictures |= {root / "docs/recorded/gate.html": page, root / "docs/gate.svg": drawn}
     return {path: filled(path.read_text()) for path in pages} | pictures
 
 
-def gate_page() -> str:
+def _gate_page() -> str:
     """The page of the recorded campaign."""
     words = (PROJECT / "docs/gate.md").read_text().partition("made: transcript schedline ")[2].partition(" -->")[0]
     with TemporaryDirectory() as into:
@@ -91,7 +96,7 @@ def filled(page: str) -> str:
         name, *words = found["name"].split()
         if name not in PARTS:
             raise SchedlineError(f"no part of a page is called {name}", f"choose one of {', '.join(PARTS)}")
-        text = PARTS[name](words)
+        text = PARTS[name](*words)
         around = "\n" if found["old"].startswith("\n") else ""
         return f"{found[1]}{around}{text}{around}{found['end']}"
 
@@ -99,7 +104,6 @@ def filled(page: str) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table in Markdown."""
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     return "\n".join([*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
 
@@ -108,19 +112,19 @@ def _toml(path: Path) -> Any:
     return tomllib.loads(path.read_text())
 
 
-_COUNTS: Mapping[str, Callable[[], int | str]] = {
-    "structures": lambda: len(list((CONFIGS / "contracts").glob("*/*.toml"))),
-    "rules": lambda: len(our_rules().rules) + len(pack_rules(pack_names()).rules),
-    "packs": lambda: len(pack_names()),
-    "tests": lambda: sum(
-        bool(line) and not line.startswith("#") for line in (KUNIT / "tests.txt").read_text().splitlines()
-    ),
-    "series": lambda: ", ".join(_toml(CONFIGS / "series.toml")),
-}
-"""What pages count or list in a sentence."""
+def _count(what: str) -> str:
+    """What pages count or list in a sentence."""
+    counts: Mapping[str, Callable[[], object]] = {
+        "structures": lambda: len(list((CONFIGS / "contracts").glob("*/*.toml"))),
+        "rules": lambda: len(our_rules().rules) + len(pack_rules(pack_names()).rules),
+        "packs": lambda: len(pack_names()),
+        "tests": lambda: len(load_expected(KUNIT / "tests.txt", None)),
+        "series": lambda: ", ".join(_toml(CONFIGS / "series.toml")),
+    }
+    return str(counts[what]())
 
 
-def _rules(_: Sequence[str]) -> str:
+def _rules() -> str:
     """The rules of the scheduler with their reasons. Those that close a line are marked."""
     rules = our_rules()
     closing = {clause.rule for clause in rules.clauses if clause.kind is ClauseKind.ALONE}
@@ -128,25 +132,25 @@ def _rules(_: Sequence[str]) -> str:
     return _table(("rule", "why"), rows)
 
 
-def _packs(_: Sequence[str]) -> str:
+def _packs() -> str:
     files = {pack: sorted((CONFIGS / "contracts" / pack).glob("*.toml")) for pack in pack_names()}
     rows = ((f"`{pack}`", ", ".join(f"`{path.stem}`" for path in its)) for pack, its in files.items())
     return _table(("pack", "structures"), rows)
 
 
-def _held(_: Sequence[str]) -> str:
+def _held() -> str:
     """The mutants by hand of each change, and the rules and cases that have to fail on them."""
-    found: dict[str, list[Mutant]] = {}
+    found: dict[str, list[Mutant]] = defaultdict(list)
     for mutant in read_mutants(CONFIGS / "mutants"):
-        found.setdefault(mutant.name.partition("/")[0], []).append(mutant)
+        found[mutant.name.partition("/")[0]].append(mutant)
     rows = []
     for what, its in found.items():
         names = sorted({name for mutant in its for name in mutant.killed_by})
-        rows.append((f"`{what}`", str(len(its)), ", ".join(f"`{name}`" for name in names)))
+        rows.append((f"`{what}`", len(its), ", ".join(f"`{name}`" for name in names)))
     return _table(("what", "mutants", "rules and tests of which one has to fail on each"), rows)
 
 
-def _metrics(_: Sequence[str]) -> str:
+def _metrics() -> str:
     """The metrics of the default gates."""
     rows = []
     for rule in load_gate("default").rules:
@@ -156,7 +160,7 @@ def _metrics(_: Sequence[str]) -> str:
     return _table(("metric", "workload", "budget", "detect", "because"), rows)
 
 
-def _traffic_budgets(_: Sequence[str]) -> str:
+def _traffic_budgets() -> str:
     """The budgets of `c2c diff`."""
     of = {"*": "each object", "*.*": "each field"}
     counts = {"false_shared": "false sharing"}
@@ -167,7 +171,7 @@ def _traffic_budgets(_: Sequence[str]) -> str:
     return _table(("count", "of", "may rise by"), rows)
 
 
-def _formats(_: Sequence[str]) -> str:
+def _formats() -> str:
     """The files of other tools that the gate reads."""
     rows = (
         (f"`{each.name}`", f"`{each.make}`", " or ".join(", ".join(f"`{name}`" for name in row) for row in each.judged))
@@ -176,24 +180,24 @@ def _formats(_: Sequence[str]) -> str:
     return _table(("format", "how to make a file", "judged"), rows)
 
 
-def _bad_share(words: Sequence[str]) -> str:
+def _bad_share(*counts: str) -> str:
     """The share of bad boots that so many boots do not exclude, of which so many are bad."""
-    return f"{100 * bad_share(*map(int, words)):.0f} %"
+    return f"{100 * bad_share(*map(int, counts)):.0f} %"
 
 
-def _looks(_: Sequence[str]) -> str:
+def _looks() -> str:
     *first, last = map(str, load_gate("default").looks)
     return f"{', '.join(first)} and {last}"
 
 
-def _default_gate(_: Sequence[str]) -> str:
+def _default_gate() -> str:
     """The numbers of the default gates, by the symbols of the mathematics."""
     gate = load_gate("default")
     boots = ", ".join(map(str, gate.looks))
     return f"`m = {gate.family}`, `K = {len(gate.looks)}`, `n = {boots}`, `alpha = {gate.alpha}`; `MISSED` is {MISSED}"
 
 
-def _campaign(_: Sequence[str]) -> str:
+def _campaign() -> str:
     """How long the boots of a plan take, without the time to boot."""
     seconds = sum(row.seconds for row in load_suite("gate").rows)
     looks = load_gate("default").looks
@@ -209,7 +213,7 @@ def _campaign(_: Sequence[str]) -> str:
     )
 
 
-def _suites(_: Sequence[str]) -> str:
+def _suites() -> str:
     """The suites of `schedline run`, and whether they measure what the default gates judge."""
     tools, rows = {rule.tool for rule in load_gate("default").rules}, []
     for suite in map(load_suite, suite_names()):
@@ -221,13 +225,13 @@ def _suites(_: Sequence[str]) -> str:
     return _table(("suite", "what it is", "default gates"), rows)
 
 
-def _exit_codes(_: Sequence[str]) -> str:
+def _exit_codes() -> str:
     rows = [(each.exit_code, each.name, MEANINGS[each]) for each in Verdict]
     bisect = (BISECT_SKIP, "", "with `--bisect`: everything but PASS and FAIL, for `git bisect run`")
     return _table(("code", "verdict", "meaning"), [*rows, bisect])
 
 
-def _verbs(_: Sequence[str]) -> str:
+def _verbs() -> str:
     """The verbs, with those below them."""
     rows = []
     for name, verb, about in command.verbs_of(command.parser()):
@@ -236,17 +240,17 @@ def _verbs(_: Sequence[str]) -> str:
     return _table(("verb", "what it does"), rows)
 
 
-def _workloads(_: Sequence[str]) -> str:
+def _workloads() -> str:
     rows = ((f"`{each.name}`", each.about, each.rounds) for each in WORKLOADS.values())
     return _table(("`--workload`", "what it does", "rounds"), rows)
 
 
-def _mutants(_: Sequence[str]) -> str:
+def _mutants() -> str:
     recorded = sorted(MUTANTS_RECORDED.glob("*.json"))
     return "\n".join(score_table([read(path, GeneratedMutantsDocument, "") for path in recorded]))
 
 
-def _transcript(words: Sequence[str]) -> str:
+def _transcript(*words: str) -> str:
     """A command of ours and what it prints, run at the top of this project."""
     return f"```console\n$ {' '.join(words)}\n{_said(words[1:]).rstrip()}\n```"
 
@@ -258,24 +262,23 @@ def _said(words: Sequence[str]) -> str:
     return said.getvalue()
 
 
-def _patch(_: Sequence[str]) -> str:
-    """The recorded patch."""
+def _patch() -> str:
     return f"```diff\n{(RECORDED / 'first-line.patch').read_text().rstrip()}\n```"
 
 
-def _show(_: Sequence[str]) -> str:
+def _show() -> str:
     """What `schedline show rd-lines` says of the structure, from the recorded run."""
-    objects = traffic_diff.sections(*recorded_show().values())[0]
+    objects = traffic_diff.sections(*_recorded_show().values())[0]
     said = "\n".join([*lines_of(objects)][1:])
     return f"```text\n{said}\n```"
 
 
-PARTS: Mapping[str, Callable[[Sequence[str]], str]] = {
+PARTS: Mapping[str, Callable[..., str]] = {
     "bad-share": _bad_share,
     "campaign": _campaign,
     "default-gate": _default_gate,
     "looks": _looks,
-    "count": lambda words: str(_COUNTS[words[0]]()),
+    "count": _count,
     "exit-codes": _exit_codes,
     "formats": _formats,
     "held": _held,
@@ -292,3 +295,114 @@ PARTS: Mapping[str, Callable[[Sequence[str]], str]] = {
     "workloads": _workloads,
 }
 """What a page may ask for; each takes the words behind its name."""
+
+_LINE, _FIRST = 64, 4
+_PLAIN, _HOT, _GROUP = (250, 250, 250), (203, 24, 29), "#c6dbef"
+
+
+def recorded_lines(file: str) -> Iterator[tuple[str, dict[int, tuple[int, str]]]]:
+    """The lines of a recorded `layout --struct`: what stands above them, and size and name by offset.
+
+    Of members at one offset, the last one.
+    """
+    about, cells = "", dict[int, tuple[int, str]]()
+    for row in [*(RECORDED / file).read_text().splitlines(), "--- "]:
+        if found := re.match(r" +(\d+) +(\d+)  (\S+)", row):
+            if found[3] != "(hole)":
+                cells[int(found[1])] = int(found[2]), found[3]
+        elif cells:
+            yield about, cells
+            cells = {}
+        if row.startswith("struct "):
+            about = row
+
+
+def _first_line() -> str:
+    """The first line of struct rq without and with the recorded patch; what the patch adds is red."""
+    (_, before), (_, after) = recorded_lines("first-line.txt")
+    known = {name for _, name in before.values()}
+    objects = []
+    for about, cells in (("without the patch", before), ("with the patch", after)):
+        drawn = []
+        for start, (size, name) in cells.items():
+            color = _GROUP if name in known else _shade(1)
+            drawn.append(Cell(start % _LINE, size, name, f"{name}: offset {start}, {size} bytes", color))
+        line = DrawnLine(0, "0x0", tuple(drawn))
+        objects.append(DrawnObject(f"struct rq, first line, {about}", _LINE, (line,)))
+    key = ((_GROUP, "read by load balancers of all CPUs"), (_shade(1), "new with the patch"))
+    return picture(objects, Key(key, 330))
+
+
+def _recorded_show() -> dict[str, TrafficResult]:
+    """What `schedline show rd-lines` has counted in the guests of the middle quantum."""
+    return {f"{side} rd-lines": read_result(RECORDED / "c2c" / side) for side in ("without", "with")}
+
+
+def _contended() -> str:
+    """The lines of struct root_domain that CPUs fetch from each other: on 480 CPUs by perf c2c, and emulated."""
+    result = _recorded_show()["without rd-lines"]
+    # The CPU of the mail reports a line that another one hands over unmodified as HITM, too.
+    taken = totals((row for row in result.middle.rows if row.kind != "store" and not row.prefix), lambda row: row.path)
+    published = _published_hitm()
+    first = sorted(published, key=lambda name: -published[name])[:_FIRST]
+    sides = {
+        "perf c2c on 480 CPUs, as the mail of rd-lines has it": _shares({name: published[name] for name in first}),
+        f"schedline c2c on {result.parameters.cpus} emulated CPUs": _shares(
+            {name: taken[name].misses - taken[name].cold for name in first}
+        ),
+    }
+    most = max(max(side.values()) for side in sides.values())
+    [fields] = (each.fields for each in result.watched if not each.prefix)
+    objects = [
+        DrawnObject(f"struct root_domain without rd-lines: {about}", _LINE, tuple(_lines(fields, shares, most)))
+        for about, shares in sides.items()
+    ]
+    key = tuple((_shade(part / 4), f"{most * part / 4:.0f} %") for part in range(5))
+    about = "of the HITM of these four fields: accesses to a line that another CPU had modified"
+    return picture(objects, Key(key, 80, about), 120)
+
+
+def _published_hitm() -> Mapping[str, float]:
+    """The samples of each field that were HITM in a published output. Of an array it shows the first element."""
+    found: dict[str, float] = defaultdict(float)
+    for line in _toml(_PUBLISHED)["line"]:
+        for row in line["row"]:
+            amount = (line["remote"] * row["remote"] + line["local"] * row["local"]) / 100
+            found[row["field"].partition(".")[2].replace("[]", "[0]")] += amount
+    return found
+
+
+def _shares(amounts: Mapping[str, float]) -> dict[str, float]:
+    return {name: 100 * amount / sum(amounts.values()) for name, amount in amounts.items()}
+
+
+def _lines(fields: Sequence[MappedField], shares: Mapping[str, float], most: float) -> Iterator[DrawnLine]:
+    """The lines on which one of the fields lies. Other fields of a member are drawn as the member."""
+    by_line: dict[int, dict[str, tuple[int, int]]] = defaultdict(dict)
+    for field in fields:
+        name = field.path if field.path in shares else re.split(r"[.\[]", field.path)[0]
+        for number in range(field.offset // _LINE, (field.offset + field.size - 1) // _LINE + 1):
+            first, end = max(field.offset, number * _LINE), min(field.offset + field.size, (number + 1) * _LINE)
+            by_line[number][name] = by_line[number].get(name, (first, end))[0], end
+    for number, cells in by_line.items():
+        here = {name: shares.get(name, 0.0) for name in cells}
+        drawn = tuple(
+            Cell(first % _LINE, end - first, name, f"{name}: {here[name]:.1f} %", _shade(here[name] / most))
+            for name, (first, end) in cells.items()
+        )
+        if any(here.values()):
+            yield DrawnLine(number, f"{number * _LINE:#x}", drawn, f"{sum(here.values()):.0f} % of the HITM")
+
+
+def _shade(share: float) -> str:
+    """From plain to hot; the square root keeps the smaller ones visible."""
+    red, green, blue = (round(low + (high - low) * share**0.5) for low, high in zip(_PLAIN, _HOT, strict=True))
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+_PICTURES: Mapping[str, Callable[[], str]] = {
+    "first-line.svg": _first_line,
+    "contended.svg": _contended,
+    "rd-lines.svg": lambda: c2c_page.both(_recorded_show()),
+}
+"""By their names in docs/."""

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from schedlib.dev import made_pages
-from schedlib.dev.made_pictures import recorded_lines
 from schedlib.errors import SchedlineError
 from schedlib.paths import PROJECT
 
@@ -50,6 +49,6 @@ def test_a_mark_that_cannot_be_filled(page: str, said: str) -> None:
 
 
 def test_a_recorded_structure_is_read_line_by_line() -> None:
-    (without, before), (patched, after) = recorded_lines("first-line.txt")
+    (without, before), (patched, after) = made_pages.recorded_lines("first-line.txt")
     assert "without the patch" in without and "with the patch" in patched
-    assert set(after) - set(before) == {(32, 4, "nr_ipis")}
+    assert dict(after.items() - before.items()) == {32: (4, "nr_ipis")}
