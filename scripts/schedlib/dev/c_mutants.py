@@ -14,18 +14,9 @@ from tree_sitter import Language, Node, Parser
 from schedlib.errors import SchedlineError
 
 _RELATIONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
-_OTHERS = {
-    "+": "-",
-    "-": "+",
-    "&": "|",
-    "|": "&",
-    "+=": "-=",
-    "-=": "+=",
-    "&=": "|=",
-    "|=": "&=",
-    "++": "--",
-    "--": "++",
-}
+_PAIRS = (("+", "-"), ("&", "|"), ("+=", "-="), ("&=", "|="), ("++", "--"))
+_OTHERS = dict(_PAIRS) | {other: one for one, other in _PAIRS}
+_UNARY = ("pointer_expression", "unary_expression", "pointer_declarator")
 _DROPPED = ("expression_statement", "continue_statement", "break_statement", "goto_statement", "return_statement")
 _COUNTED = (*_DROPPED, "if_statement", "for_statement", "while_statement", "do_statement", "switch_statement")
 
@@ -75,6 +66,7 @@ class CodeChange:
         old, new: the changed lines without indentation, before and after; with the lines before them where the
             function has the same line twice.
         body: the changed body.
+        file, number: of a mutant in a kernel.
     """
 
     function: str
@@ -83,6 +75,8 @@ class CodeChange:
     old: str
     new: str
     body: str
+    file: str = ""
+    number: int = 0
 
 
 def functions(source: str) -> dict[str, Function]:
@@ -91,7 +85,7 @@ def functions(source: str) -> dict[str, Function]:
     root = Parser(Language(tree_sitter_c.language())).parse(data).root_node
     found = {}
     for node in _below(root):
-        if node.type == "function_definition" and (made := _function(data, node)) is not None:
+        if node.type == "function_definition" and (made := _function(data, node)):
             found[made.name] = made
     return found
 
@@ -149,10 +143,10 @@ def _text(node: Node) -> str:
 
 def _function(data: bytes, node: Node) -> Function | None:
     body, declarator = node.child_by_field_name("body"), node.child_by_field_name("declarator")
-    while declarator is not None and declarator.type != "function_declarator":
+    while declarator and declarator.type != "function_declarator":
         declarator = declarator.child_by_field_name("declarator")
-    named = declarator.child_by_field_name("declarator") if declarator is not None else None
-    if body is None or declarator is None or named is None or body.type != "compound_statement":
+    named = declarator.child_by_field_name("declarator") if declarator else None
+    if not body or not declarator or not named or body.type != "compound_statement":
         return None
     parameters = declarator.child_by_field_name("parameters")
     names = tuple(
@@ -193,15 +187,16 @@ def _edits(node: Node, body: Node) -> Iterator[tuple[str, int, int, str]]:
         value = children[1]
         for text in ("0", "-1", f"!({_text(value)})"):
             yield "return-value", value.start_byte, value.end_byte, text
-    condition = node.child_by_field_name("condition")
-    if condition is not None and kind == "if_statement":
+    if condition := node.child_by_field_name("condition"):
         # A test that tells these two apart from the original notices the negated condition, too.
-        yield "negate", condition.start_byte, condition.end_byte, "(1)"
-        yield "negate", condition.start_byte, condition.end_byte, "(0)"
-    if condition is not None and kind in ("while_statement", "do_statement"):
-        yield "negate", condition.start_byte, condition.end_byte, f"(!{_text(condition)})"
-    if kind == "conditional_expression" and condition is not None:
-        yield "negate", condition.start_byte, condition.end_byte, f"!({_text(condition)})"
+        negated = {
+            "if_statement": ("(1)", "(0)"),
+            "while_statement": (f"(!{_text(condition)})",),
+            "do_statement": (f"(!{_text(condition)})",),
+            "conditional_expression": (f"!({_text(condition)})",),
+        }
+        for text in negated.get(kind, ()):
+            yield "negate", condition.start_byte, condition.end_byte, text
     if kind == "binary_expression" and len(children) == 3:
         left, operator, right = children
         sign = _text(operator)
@@ -211,10 +206,8 @@ def _edits(node: Node, body: Node) -> Iterator[tuple[str, int, int, str]]:
             yield "other-operator", operator.start_byte, operator.end_byte, "||" if sign == "&&" else "&&"
         if sign in _RELATIONS:
             yield "relation", operator.start_byte, operator.end_byte, _RELATIONS[sign]
-    if not children and _text(node) in _OTHERS and node.parent is not None:
-        is_unary = node.parent.type in ("pointer_expression", "unary_expression", "pointer_declarator")
-        if not is_unary:
-            yield "other-operator", start, end, _OTHERS[_text(node)]
+    if not children and _text(node) in _OTHERS and node.parent and node.parent.type not in _UNARY:
+        yield "other-operator", start, end, _OTHERS[_text(node)]
     if kind == "unary_expression" and _text(children[0]) == "!":
         yield "negate", start, end, _text(children[1])
     if kind == "number_literal":
@@ -228,7 +221,6 @@ def _edits(node: Node, body: Node) -> Iterator[tuple[str, int, int, str]]:
 
 
 def _ends(node: Node, body: Node) -> bool:
-    """Whether a statement is the last one of the function."""
     return bool(node.parent == body and node.end_byte == body.named_children[-1].end_byte)
 
 

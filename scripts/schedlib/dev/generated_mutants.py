@@ -3,34 +3,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from msgspec.structs import replace
+from msgspec import structs
 
 from schedlib import doctor
-from schedlib.cache import cache_dir, read_json, write_atomic, write_json
+from schedlib.cache import cache_dir, digest_of, read_json, write_atomic, write_json
 from schedlib.check.check_boots import expect_arguments
 from schedlib.console.judge import Judgement, TestOutcome, judge
-from schedlib.dev.c_mutants import changes, function, functions
+from schedlib.dev.c_mutants import CodeChange, changes, function, functions
 from schedlib.dev.dev_verb import MutantsOptions
-from schedlib.dev.mutant_kernel import (
-    CORE,
-    COUNTING,
-    HEADER,
-    PARAMETER,
-    Numbered,
-    compiled,
-    kernel_with,
-    schema,
-)
+from schedlib.dev.mutant_kernel import CORE, COUNTING, HEADER, PARAMETER, Statement, compiled, kernel_with, schema
 from schedlib.dev.mutants_page import End, GeneratedMutant, GeneratedMutantsDocument, recorded, score, share
 from schedlib.errors import SchedlineError
 from schedlib.formats.data_file import read_toml
@@ -102,23 +92,23 @@ class EquivalentData(Strict, frozen=True):
 KILLS = (End.ASSERTION, End.CRASH, End.HANG, End.WARNING)
 
 
-def ended(each: Numbered, end: End, on: str = "", failed: tuple[str, ...] = ()) -> GeneratedMutant:
+def ended(each: CodeChange, end: End, on: str = "", failed: tuple[str, ...] = ()) -> GeneratedMutant:
     """A mutant with its end."""
-    change = each.change
-    names = (change.function, change.line, change.operator, change.old, change.new)
-    return GeneratedMutant(each.file, *names, end, on, failed)
+    return GeneratedMutant(each.file, each.function, each.line, each.operator, each.old, each.new, end, on, failed)
 
 
 @dataclass(frozen=True)
 class Built:
-    """The kernel of one configuration.
+    """The kernel of one configuration, and what it did without a mutant.
 
     Attributes:
         topology: that of QEMU's guest.
         place: a directory of the cache, with the kernel and what its guests said.
         same: mutants that are the same code there.
         lacking: mutants that do not compile there.
-        counters: file, function and line of each counter.
+        counters: the statement of each counter.
+        ran: the statements that ran.
+        passed: the tests that passed.
     """
 
     name: str
@@ -128,49 +118,42 @@ class Built:
     place: Path
     same: frozenset[int]
     lacking: frozenset[int]
-    counters: tuple[tuple[str, str, int], ...]
+    counters: tuple[Statement, ...]
+    ran: frozenset[Statement] = frozenset()
+    passed: tuple[str, ...] = ()
+    seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Counted:
-    """What a kernel without a mutant did: the statements that ran, the tests that passed, and the seconds."""
-
-    ran: frozenset[tuple[str, str, int]]
-    passed: frozenset[str]
-    seconds: float
-
-
-def statement_of(mutant: Numbered, counters: Iterable[tuple[str, str, int]]) -> tuple[str, str, int] | None:
+def statement_of(mutant: CodeChange, counters: Iterable[Statement]) -> Statement | None:
     """The counted statement that a mutant changes: the last one that begins at or above its line."""
-    change = mutant.change
-    above = [each for each in counters if each[:2] == (mutant.file, change.function) and each[2] <= change.line]
+    above = [each for each in counters if each[:2] == (mutant.file, mutant.function) and each[2] <= mutant.line]
     return max(above, key=lambda each: each[2], default=None)
 
 
-def is_reached(
-    mutant: Numbered, counters: Iterable[tuple[str, str, int]], ran: Collection[tuple[str, str, int]]
-) -> bool:
+def is_reached(mutant: CodeChange, counters: Iterable[Statement], ran: Collection[Statement]) -> bool:
     """Whether a guest executed the statement that a mutant changes."""
     return (statement := statement_of(mutant, counters)) is None or statement in ran
 
 
-def numbered(sources: Mapping[str, str], targets: Sequence[MutantTarget]) -> tuple[Numbered, ...]:
+def numbered(sources: Mapping[str, str], targets: Sequence[MutantTarget]) -> tuple[CodeChange, ...]:
     """All mutants, numbered from 1 on."""
     found = [
-        (target.file, change)
+        replace(change, file=target.file)
         for target in targets
         for name in target.functions
         for change in changes(function(sources[target.file], name, target.file), target.lines)
     ]
-    return tuple(Numbered(number, file, change) for number, (file, change) in enumerate(found, 1))
+    return tuple(replace(each, number=number) for number, each in enumerate(found, 1))
 
 
-def chosen(mutants: Sequence[Numbered], names: Collection[str], most: int | None, seed: int) -> tuple[Numbered, ...]:
+def chosen(
+    mutants: Sequence[CodeChange], names: Collection[str], most: int | None, seed: int
+) -> tuple[CodeChange, ...]:
     """The mutants of some functions (of all: no names), or at most that many of each function, drawn with a seed."""
     drawn = random.Random(seed)  # noqa: S311
-    found: list[Numbered] = []
-    for name in dict.fromkeys(each.change.function for each in mutants):
-        some = [each for each in mutants if each.change.function == name and (not names or name in names)]
+    found: list[CodeChange] = []
+    for name in dict.fromkeys(each.function for each in mutants):
+        some = [each for each in mutants if each.function == name and (not names or name in names)]
         if most is not None and most < len(some):
             some = sorted(drawn.sample(some, most), key=lambda each: each.number)
         found += some
@@ -188,24 +171,19 @@ def touched(old: Mapping[str, str], new: Mapping[str, str]) -> frozenset[str]:
 
 def end_of(judgement: Judgement, ending: Ending, passed: Collection[str]) -> tuple[End, tuple[str, ...]]:
     """How a mutant ended, by the judgement of its log. `passed`: what the unchanged kernel passes."""
-    failed = tuple(sorted({test.name for test in judgement.tests if test.outcome is TestOutcome.FAIL}))
-    if failed:
-        return End.ASSERTION, failed
-    kinds = {
-        problem.kind: problem.test or problem.text for problem in judgement.problems if problem.verdict is Verdict.FAIL
-    }
+    named: dict[TestOutcome, set[str]] = {outcome: set() for outcome in TestOutcome}
+    for test in judgement.tests:
+        named[test.outcome].add(test.name)
+    if failed := named[TestOutcome.FAIL]:
+        return End.ASSERTION, tuple(sorted(failed))
+    kinds = {each.kind: each.test or each.text for each in judgement.problems if each.verdict is Verdict.FAIL}
     if ending is Ending.TIMED_OUT:
         return End.HANG, (next(iter(kinds.values()), "boot"),)
-    if (
-        ending is not Ending.EXITED
-        or "panic" in kinds
-        or any(t.outcome is TestOutcome.CRASHED for t in judgement.tests)
-    ):
+    if ending is not Ending.EXITED or "panic" in kinds or named[TestOutcome.CRASHED]:
         return End.CRASH, (kinds.get("panic", "died"),)
     if kinds:
         return End.WARNING, tuple(sorted(kinds))
-    lost = sorted(set(passed) - {test.name for test in judgement.tests if test.outcome is TestOutcome.PASS})
-    return End.SURVIVED, tuple(f"not run: {name}" for name in lost)
+    return End.SURVIVED, tuple(f"not run: {name}" for name in sorted({*passed} - named[TestOutcome.PASS]))
 
 
 STOP = re.compile(rb"^(?:\[[^\]\n]*\] )?(?:not ok \d+ \w+\s*\n|[^\n]*Kernel panic - not syncing[^\n]*\n)", re.M)
@@ -222,48 +200,44 @@ def _boot(built: Built, number: int, glob: str, timeout: float, log: Path) -> Gu
     return run_guest(argv, log, timeout, stop=None if number == COUNTING else STOP)
 
 
-def _build(cache: Path, plan: KernelPlan, name: str, data: MutantData, mutants: Sequence[Numbered]) -> Built:
+def _build(cache: Path, plan: KernelPlan, name: str, data: MutantData, mutants: Sequence[CodeChange]) -> Built:
     """Build one configuration; the mutants that do not compile are left out, in as many rounds as it takes."""
     wanted = data.configuration[name].topology
     shape = load_topology(wanted) if wanted else None
     targets = [each for each in data.target if name in each.on]
     filters = {(each.file, function): each.lines for each in targets for function in each.functions}
     sources = _sources(plan.tree, plan.commit, {*(file for file, _ in filters), HEADER, CORE})
-    mine = [each for each in mutants if (each.file, each.change.function) in filters]
-    all_ = f"{plan.configuration.digest()} {[(each.number, each.change) for each in mine]}"
-    place = cache / "generated-mutants" / f"{name}-{_digest(plan.commit + all_)}"
-    record = read_json(place / "kernel.json") or {}
+    mine = [each for each in mutants if (each.file, each.function) in filters]
+    everything = (plan.configuration.digest(), mine)
+    place = cache / "generated-mutants" / f"{name}-{digest_of(plan.commit, *everything)}"
+    record = read_json(place / "kernel.json")
     # Which mutants compile does not depend on the tests.
-    refusals = place.with_name(f"{name}-{_digest(all_)}.json")
+    refusals = place.with_name(f"{name}-{digest_of(*everything)}.json")
     lacking = set((read_json(refusals) or {}).get("lacking", ()))
     while True:
         files, counters = schema(sources, [each for each in mine if each.number not in lacking], filters)
         if record:
-            target = plan.target
-            kernel = Kernel(place / target.image, place, "")
-            return Built(name, plan, shape, kernel, place, frozenset(record["same"]), frozenset(lacking), counters)
-        commit = put_files(plan.tree, plan.commit, files, "mutants\n")
-        if not (refused := compiled(cache, plan, commit)):
             break
-        lacking |= refused.keys()
-        write_json(refusals, {"lacking": sorted(lacking)})
-        say(f"{name}: {len(refused)} mutants do not compile, {len(mine) - len(lacking)} left")
-    place.mkdir(parents=True, exist_ok=True)
-    kernel, same = kernel_with(cache, plan, commit, place)
-    write_json(place / "kernel.json", {"same": sorted(same)})
-    return Built(name, plan, shape, kernel, place, same, frozenset(lacking), counters)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+        commit = put_files(plan.tree, plan.commit, files, "mutants\n")
+        if refused := compiled(cache, plan, commit):
+            lacking |= refused.keys()
+            write_json(refusals, {"lacking": sorted(lacking)})
+            say(f"{name}: {len(refused)} mutants do not compile, {len(mine) - len(lacking)} left")
+            continue
+        place.mkdir(parents=True, exist_ok=True)
+        record = {"same": sorted(kernel_with(cache, plan, commit, place))}
+        write_json(place / "kernel.json", record)
+    kernel = Kernel(place / plan.target.image, place, "")
+    same = frozenset(record["same"])
+    return _count(Built(name, plan, shape, kernel, place, same, frozenset(lacking), counters))
 
 
 def _sources(tree: Tree, commit: str, files: Collection[str]) -> dict[str, str]:
     return {file: tree.read(file, commit) or "" for file in sorted(files)}
 
 
-def _count(built: Built) -> Counted:
-    """Boot a kernel as it is.
+def _count(built: Built) -> Built:
+    """Boot a kernel as it is, and keep what it did.
 
     SchedlineError if it does not pass.
     """
@@ -284,35 +258,37 @@ def _count(built: Built) -> Counted:
     if len(counts) != len(built.counters):
         raise SchedlineError(f"{len(counts)} of {len(built.counters)} counters were printed", f"see {built.place}")
     ran = frozenset(each for number, each in enumerate(built.counters) if int(counts[str(number)]))
-    return Counted(ran, frozenset(known["passed"]), known["seconds"])
+    what = f"{len(ran)} of {len(built.counters)} statements reached, {len(set(known['passed']))} tests passed"
+    say(f"{built.name}: {what}, {known['seconds']:.0f} s")
+    return replace(built, ran=ran, passed=tuple(known["passed"]), seconds=known["seconds"])
 
 
-def _judged(built: Built, number: int, glob: str, counted: Counted) -> tuple[End, tuple[str, ...]]:
+def _judged(built: Built, number: int, glob: str) -> tuple[End, tuple[str, ...]]:
     """Boot a mutant with some suites; a crash or hang once more, because only an assertion says what is wrong."""
-    expected = [name for name in counted.passed if name.startswith(glob.rstrip("*"))]
+    expected = [name for name in built.passed if name.startswith(glob.rstrip("*"))]
     log = built.place / "mutants" / f"{number}.log"
     for _ in range(2):
-        run = _boot(built, number, glob, max(30.0, 5 * counted.seconds), log)
+        run = _boot(built, number, glob, max(30.0, 5 * built.seconds), log)
         end, failed = end_of(judge(run.log.read_bytes(), ending=run.ending), run.ending, expected)
         if end not in (End.CRASH, End.HANG):
             break
     return end, failed
 
 
-def _try(mutant: Numbered, kernels: Sequence[Built], first: str, counted: Mapping[str, Counted]) -> GeneratedMutant:
+def _try(mutant: CodeChange, kernels: Sequence[Built], first: str) -> GeneratedMutant:
     """Boot a mutant: in each configuration first the suites that most likely notice, then all, until it is noticed."""
     lost: tuple[str, ...] = ()
     for built in kernels:
-        if not is_reached(mutant, built.counters, counted[built.name].ran):
+        if not is_reached(mutant, built.counters, built.ran):
             lost += (f"{built.name}: never executed",)
             continue
         record = built.place / "mutants" / f"{mutant.number}.json"
         if known := read_json(record):
             end, failed = End(known["end"]), tuple(known["failed"])
         else:
-            end, failed = _judged(built, mutant.number, first, counted[built.name])
+            end, failed = _judged(built, mutant.number, first)
             if end is End.SURVIVED:
-                end, failed = _judged(built, mutant.number, "", counted[built.name])
+                end, failed = _judged(built, mutant.number, "")
             write_json(record, {"end": end.value, "failed": failed})
         if end in KILLS:
             return ended(mutant, end, built.name, failed)
@@ -321,18 +297,18 @@ def _try(mutant: Numbered, kernels: Sequence[Built], first: str, counted: Mappin
 
 
 def judged_equivalents(
-    tried: Sequence[GeneratedMutant], pool: Sequence[Numbered], known: Sequence[Equivalent]
+    tried: Sequence[GeneratedMutant], pool: Sequence[CodeChange], known: Sequence[Equivalent]
 ) -> tuple[tuple[GeneratedMutant, ...], list[str]]:
     """The mutants with those of the list as equivalent, and what is wrong with the list."""
     listed = {(row.function, row.old, row.new) for row in known}
-    there = {(each.change.function, each.change.old, each.change.new) for each in pool}
+    there = {(each.function, each.old, each.new) for each in pool}
     wrong = [f"no such mutant any more: {name}: {old} => {new}" for name, old, new in sorted(listed - there)]
-    wrong += [
-        f"listed as equivalent, and it dies: {each}" for each in tried if each.key in listed and each.end in KILLS
-    ]
-    found = (
-        replace(each, end=End.EQUIVALENT) if each.key in listed and each.end is End.SURVIVED else each for each in tried
-    )
+    found = []
+    for each in tried:
+        if each.key in listed and each.end in KILLS:
+            wrong.append(f"listed as equivalent, and it dies: {each}")
+        is_listed = each.key in listed and each.end is End.SURVIVED
+        found.append(structs.replace(each, end=End.EQUIVALENT) if is_listed else each)
     return tuple(found), wrong
 
 
@@ -356,25 +332,21 @@ def try_generated(options: MutantsOptions) -> Verdict:
     some = chosen(pool, names, options.sample, options.seed)
     if not some:
         raise SchedlineError("no mutant is chosen", "name functions of configs/generated-mutants.toml")
-    wanted = {each.change.function for each in some}
+    wanted = {each.function for each in some}
     needed = {on for target in data.target if wanted & set(target.functions) for on in target.on}
+    # All plans first: what one configuration lacks is said before another is built.
     plans = {
         name: composed_kernel(tree, TARGETS[its.boots], composition, its.fragments)
         for name, its in data.configuration.items()
         if name in needed
     }
-    built = {name: _build(cache, plan, name, data, pool) for name, plan in plans.items()}
-    counted: dict[str, Counted] = {}
-    for name, each in built.items():
-        counted[name] = one = _count(each)
-        what = f"{len(one.ran)} of {len(each.counters)} statements reached, {len(one.passed)} tests passed"
-        say(f"{name}: {what}, {one.seconds:.0f} s")
-    ran = frozenset[tuple[str, str, int]]().union(*(each.ran for each in counted.values()))
-    statements = dict.fromkeys(each for kernel in built.values() for each in kernel.counters if each[1] in wanted)
+    built = [_build(cache, plan, name, data, pool) for name, plan in plans.items()]
+    ran = frozenset[Statement]().union(*(each.ran for each in built))
+    statements = dict.fromkeys(each for kernel in built for each in kernel.counters if each[1] in wanted)
     unreached, excused = not_run([each for each in statements if each not in ran], sources, data)
-    without_effect = {each.number for each in some if statement_of(each, statements) in excused}
-    tried = _all_tried([each for each in some if each.number not in without_effect], built, data, counted)
-    tried += tuple(ended(each, End.EQUIVALENT) for each in some if each.number in without_effect)
+    without_effect = [each for each in some if statement_of(each, statements) in excused]
+    tried = _all_tried([each for each in some if each not in without_effect], built, data)
+    tried += tuple(ended(each, End.EQUIVALENT) for each in without_effect)
     tried, wrong = judged_equivalents(tried, pool, known)
     for line in _report(tried, unreached, wrong):
         print(line)
@@ -393,8 +365,8 @@ def try_generated(options: MutantsOptions) -> Verdict:
 
 
 def not_run(
-    missing: Sequence[tuple[str, str, int]], sources: Mapping[str, str], data: MutantData
-) -> tuple[tuple[str, ...], frozenset[tuple[str, str, int]]]:
+    missing: Sequence[Statement], sources: Mapping[str, str], data: MutantData
+) -> tuple[tuple[str, ...], frozenset[Statement]]:
     """Of statements that no guest executes: those without a reason in the data, as text, and those with one."""
     texts = {each: sources[each[0]].splitlines()[each[2] - 1].strip() for each in missing}
     reasons = {(name, text) for name, text, _ in data.unreached}
@@ -402,18 +374,16 @@ def not_run(
     return tuple(f"{e[0]}:{e[2]} {e[1]}: {texts[e]}" for e in missing if e not in excused), excused
 
 
-def _all_tried(
-    some: Sequence[Numbered], built: Mapping[str, Built], data: MutantData, counted: Mapping[str, Counted]
-) -> tuple[GeneratedMutant, ...]:
+def _all_tried(some: Sequence[CodeChange], built: Sequence[Built], data: MutantData) -> tuple[GeneratedMutant, ...]:
     """Try the mutants that compile, two guests at a time."""
     found: list[GeneratedMutant] = []
 
-    def one(mutant: Numbered) -> GeneratedMutant | None:
-        target = next(each for each in data.target if mutant.change.function in each.functions)
-        builds = [b for name, b in built.items() if name in target.on and mutant.number not in b.lacking]
+    def one(mutant: CodeChange) -> GeneratedMutant | None:
+        target = next(each for each in data.target if mutant.function in each.functions)
+        builds = [each for each in built if each.name in target.on and mutant.number not in each.lacking]
         if not builds:
             return None
-        return _try(mutant, [each for each in builds if mutant.number not in each.same], target.first, counted)
+        return _try(mutant, [each for each in builds if mutant.number not in each.same], target.first)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for number, each in enumerate(pool.map(one, some), 1):

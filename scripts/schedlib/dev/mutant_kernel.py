@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.cache import lock
 from schedlib.dev.c_mutants import CodeChange, Function, counted, function
 from schedlib.errors import DoesNotBuild, SchedlineError
-from schedlib.kernel.build import Kernel, KernelPlan, build_directory, built, make_as_configured
+from schedlib.kernel.build import KernelPlan, build_directory, built, make_as_configured
 from schedlib.process import must
 from schedlib.tree.kernel_tree import checked_out
 
@@ -56,26 +55,21 @@ _ERRORS = ("uninitialized", "int-conversion", "incompatible-pointer-types", "ret
 """A mutant with one of these warnings has no meaning of its own."""
 
 
-@dataclass(frozen=True)
-class Numbered:
-    """A mutant in a kernel: its number there, and the file of its function."""
-
-    number: int
-    file: str
-    change: CodeChange
+Statement = tuple[str, str, int]
+"""File, function and line."""
 
 
 def schema(
-    sources: Mapping[str, str], mutants: Sequence[Numbered], filters: Mapping[tuple[str, str], str]
-) -> tuple[dict[str, bytes], tuple[tuple[str, str, int], ...]]:
-    """The files of a kernel that has all mutants, and the statement behind each counter as file, function and line.
+    sources: Mapping[str, str], mutants: Sequence[CodeChange], filters: Mapping[tuple[str, str], str]
+) -> tuple[dict[str, bytes], tuple[Statement, ...]]:
+    """The files of a kernel that has all mutants, and the statement behind each counter.
 
     Args:
         sources: the texts of HEADER, CORE and the files with functions.
         filters: file and function of each target, with the pattern of its lines or "".
     """
     texts = dict(sources)
-    counters: list[tuple[str, str, int]] = []
+    counters: list[Statement] = []
     for file in dict.fromkeys(file for file, _ in filters):
         data = sources[file].encode()
         names = [name for where, name in filters if where == file]
@@ -84,7 +78,7 @@ def schema(
         for each in found:
             body, lines = counted(each, len(counters), filters[file, each.name])
             counters += [(file, each.name, line) for line in lines]
-            bodies = {m.number: m.change.body for m in mutants if (m.file, m.change.function) == (file, each.name)}
+            bodies = {m.number: m.body for m in mutants if (m.file, m.function) == (file, each.name)}
             pieces += [data[at : each.start], _switch(each, file, bodies, body).encode()]
             at = each.end
         texts[file] = b"".join([*pieces, data[at:]]).decode()
@@ -158,17 +152,13 @@ def compiled(cache: Path, plan: KernelPlan, commit: str) -> dict[int, str]:
     return {}
 
 
-def kernel_with(cache: Path, plan: KernelPlan, commit: str, place: Path) -> tuple[Kernel, frozenset[int]]:
-    """Build a commit, and copy the kernel to a place; with the mutants whose object code is that of the original."""
+def kernel_with(cache: Path, plan: KernelPlan, commit: str, place: Path) -> frozenset[int]:
+    """Build a commit, copy the kernel to a place, and return the mutants whose object code is that of the original."""
     with built(cache, plan.tree, commit, plan.target, plan.configuration) as kernel:
+        kernel.kept(place)
+        argv = [f"{plan.target.compiler}objdump", "-dr", "--no-show-raw-insn"]
         objects = sorted((kernel.build / "kernel/sched").glob("*.o"))
-        same = frozenset[int]().union(
-            *(
-                same_code(must([f"{plan.target.compiler}objdump", "-dr", "--no-show-raw-insn", each]))
-                for each in objects
-            )
-        )
-        return kernel.kept(place), same
+        return frozenset[int]().union(*(same_code(must([*argv, each])) for each in objects))
 
 
 _COPY = re.compile(r"^[0-9a-f]+ <(\w+?)(__m\d+|__orig)((?:\.\w+)*)>:\n", re.M)

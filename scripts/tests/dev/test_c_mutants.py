@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from schedlib.dev.c_mutants import changes, counted, function
-from schedlib.dev.mutant_kernel import CORE, HEADER, Numbered, refused, same_code, schema
+from schedlib.dev.mutant_kernel import CORE, HEADER, refused, same_code, schema
 from schedlib.errors import SchedlineError
 
 TOY = """
@@ -146,7 +147,8 @@ def test_a_number_chooses_a_copy(tmp_path: Path) -> None:
     toy = "kernel/sched/toy.c"
     names = ("pick", "clear")
     found = [change for name in names for change in changes(function(TOY, name, toy))]
-    mutants = [Numbered(number, toy, change) for number, change in enumerate(found, 1) if change.old != "smp_rmb();"]
+    mutants = [replace(each, file=toy, number=number) for number, each in enumerate(found, 1)]
+    mutants = [each for each in mutants if each.old != "smp_rmb();"]
     (tmp_path / "linux").mkdir()
     (tmp_path / "linux/reboot.h").touch()
     sources = {HEADER: "#define _KERNEL_SCHED_SCHED_H\n", CORE: "", toy: TOY}
@@ -164,7 +166,7 @@ def test_a_number_chooses_a_copy(tmp_path: Path) -> None:
     counts = said(-1)
     assert counts[0] == "-11 2 0" and len(counts) == 1 + len(counters)
     assert [line for line in counts[1:] if line.endswith(" 0")] == [f"reached: {len(counters) - 2} 0"]
-    dropped = {each.change.old: each.number for each in mutants if each.change.new == ";"}
+    dropped = {each.old: each.number for each in mutants if each.new == ";"}
     assert said(dropped["rq->set = 0;"]) == ["-11 2 1"]
     assert said(dropped["continue;"]) == ["-12 3 0"]
     listing = subprocess.run(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,6 @@ from schedlib.dev.generated_mutants import (
     numbered,
     touched,
 )
-from schedlib.dev.mutant_kernel import Numbered
 from schedlib.dev.mutants_page import End, GeneratedMutant, GeneratedMutantsDocument, recorded, score, share
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.document import read
@@ -41,14 +39,14 @@ TEXT = "int f(int a)\n{\n\tif (a > 1)\n\t\treturn 2;\n\treturn a;\n}\nint g(void
 TARGETS = (MutantTarget("a.c", ("f", "g"), "rd-lines", "sched_rt*"),)
 
 
-def mutant(number: int, function: str = "f", old: str = "a;", new: str = "b;") -> Numbered:
-    return Numbered(number, "a.c", CodeChange(function, "drop-statement", 1, old, new, ""))
+def mutant(number: int, old: str = "a;", line: int = 1) -> CodeChange:
+    return CodeChange("f", "drop-statement", line, old, "b;", "", "a.c", number)
 
 
 def test_all_mutants_have_numbers_from_1_on() -> None:
     pool = numbered({"a.c": TEXT}, TARGETS)
     assert [each.number for each in pool] == list(range(1, len(pool) + 1))
-    assert {each.change.function for each in pool} == {"f", "g"}
+    assert {each.function for each in pool} == {"f", "g"}
 
 
 def test_a_sample_is_the_same_for_the_same_seed() -> None:
@@ -56,7 +54,7 @@ def test_a_sample_is_the_same_for_the_same_seed() -> None:
     assert chosen(pool, (), 4, 1) == chosen(pool, (), 4, 1) != chosen(pool, (), 4, 2)
     assert len(chosen(pool, (), 4, 1)) == len(chosen(pool, ("f",), 4, 1)) + min(4, len(chosen(pool, ("g",), None, 1)))
     assert chosen(pool, (), None, 1) == pool
-    assert {each.change.function for each in chosen(pool, ("g",), None, 1)} == {"g"}
+    assert {each.function for each in chosen(pool, ("g",), None, 1)} == {"g"}
 
 
 def test_functions_that_a_diff_touches() -> None:
@@ -91,7 +89,7 @@ def test_a_test_that_did_not_run_is_named() -> None:
 
 def test_a_mutant_of_a_statement_that_never_runs_is_not_booted() -> None:
     counters = [("a.c", "f", 3), ("a.c", "f", 5), ("a.c", "g", 1)]
-    rows = {line: replace(mutant(1), change=replace(mutant(1).change, line=line)) for line in (2, 3, 4, 5)}
+    rows = {line: mutant(1, line=line) for line in (2, 3, 4, 5)}
     reached = {line: is_reached(each, counters, [counters[0]]) for line, each in rows.items()}
     assert reached == {2: True, 3: True, 4: True, 5: False}
 
