@@ -54,7 +54,9 @@ def mutants(options: MutantsOptions) -> Verdict:
             print(f"{number}/{len(chosen)} not for this tree: {mutant.name} (--series {mutant.series[0]})")
             continue
         if options.on == EMULATED:
-            fate, failed, seconds = _try_traffic(cache, tree, mutant, out / mutant.name.replace("/", "-"))
+            started = time.monotonic()
+            fate, failed = _try_traffic(cache, tree, mutant, out / mutant.name.replace("/", "-"))
+            seconds = time.monotonic() - started
         else:
             fate, failed, seconds = try_mutant(cache, tree, mutant, options.on, out)
         print(f"{number}/{len(chosen)} {fate.value}: {mutant.name} ({seconds:.0f} s)", flush=True)
@@ -69,22 +71,20 @@ def mutants(options: MutantsOptions) -> Verdict:
     return worst([*attacked, found])
 
 
-def _try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[Fate, frozenset[str], float]:
+def _try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[Fate, frozenset[str]]:
     """Count the traffic on emulated CPUs without and with a mutant: a name in its Traffic header has to rise.
 
-    Returns its fate, the objects and fields whose traffic exceeds the budgets, and the time in seconds.
+    Returns its fate, and the objects and fields whose traffic exceeds the budgets.
     """
-    started = time.monotonic()
     composition, commit = applied(tree, mutant)
     if commit is None:
-        return Fate.DOES_NOT_APPLY, frozenset(), 0.0
+        return Fate.DOES_NOT_APPLY, frozenset()
     both = composition, replace(composition, commit=commit)
     base, candidate = (remembered(cache, tree, C2cOptions(quanta=_QUANTA), logs, each) for each in both)
     judged = traffic_diff.judge(base, candidate, traffic_diff.load_metrics(CONFIGS / "gates/c2c.toml"))
     failed = frozenset(each.name for each in judged.metrics if each.verdict is Verdict.FAIL)
     caught = any(name.startswith(mutant.traffic) for name in failed)
-    fate = Fate.KILLED if caught else Fate.KILLED_BY_OTHERS if failed else Fate.SURVIVED
-    return fate, failed, time.monotonic() - started
+    return Fate.KILLED if caught else Fate.KILLED_BY_OTHERS if failed else Fate.SURVIVED, failed
 
 
 def _attack(options: MutantsOptions) -> Verdict:

@@ -8,7 +8,6 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from schedlib import doctor
 from schedlib.dev.dev_verb import OwnTestsOptions, QuickOptions
@@ -32,61 +31,38 @@ _NO_TESTS = 5
 
 Checks = list[tuple[str, Sequence[str]]]
 
+_STYLE = (
+    ("ruff check", ["ruff", "check", "scripts"]),
+    ("ruff format", ["ruff", "format", "--check", "scripts"]),
+    ("mypy --strict", ["mypy"]),
+)
+
 
 def test(wanted: OwnTestsOptions) -> Verdict:
     """Style, types, shell scripts and all tests."""
     doctor.require(doctor.JOBS["test"].needs, doctor.compilers())
-    python = _python()
     others = "guest or tools or long" if wanted.long else "(guest or tools) and not long"
-    return _all(
-        [
-            *_style(python),
-            ("shellcheck", ["shellcheck", *map(str, _shell_scripts())]),
-            quick_tests(python, wanted),
-            ("pytest", [python, "-m", "pytest", *_BY_FILE, "-m", others, "-q", "--durations=20", *_chosen(wanted)]),
-        ]
-    )
+    found = (path for folder in ("kunit", "selftests", "scripts", ".ci") for path in (PROJECT / folder).rglob("*"))
+    shells = (b"#!/bin/sh", b"#!/usr/bin/env bash")
+    scripts = [str(path) for path in found if path.is_file() and path.read_bytes()[:64].startswith(shells)]
+    words = [*_BY_FILE, "-m", others, "-q", "--durations=20", *_chosen(wanted)]
+    return _all(wanted, [("shellcheck", ["shellcheck", *scripts])], [("pytest", ["pytest", *words])])
 
 
 def quick(wanted: QuickOptions) -> Verdict:
     """Style, types and the tests that need only Python and git, in parallel."""
-    python = _python()
-    return _all([*_style(python), quick_tests(python, wanted)])
+    return _all(wanted, [], [])
 
 
-def quick_tests(python: str, wanted: QuickOptions) -> tuple[str, Sequence[str]]:
+def quick_tests(wanted: QuickOptions) -> tuple[str, Sequence[str]]:
     """The tests that need only Python and git: in parallel, and in random order. The step's name has the seed."""
     drawn = secrets.randbelow(1 << 31) if wanted.seed is None else wanted.seed
-    words = ["-n", _WORKERS, "--dist", "worksteal", f"--randomly-seed={drawn}"]
-    return (
-        f"pytest, what needs only Python and git (SEED={drawn})",
-        [python, "-m", "pytest", *words, "-m", QUICK, "-q", *_chosen(wanted)],
-    )
+    words = ["-n", _WORKERS, "--dist", "worksteal", f"--randomly-seed={drawn}", "-m", QUICK, "-q", *_chosen(wanted)]
+    return f"pytest, what needs only Python and git (SEED={drawn})", ["pytest", *words]
 
 
 def _chosen(wanted: QuickOptions) -> list[str]:
     return ["-k", wanted.k] if wanted.k else []
-
-
-def _python() -> str:
-    if INSTALLED:
-        raise SchedlineError("schedline's own tests are not installed", "make quick, in a clone of schedline")
-    return str(activate("test"))
-
-
-def _style(python: str) -> Checks:
-    return [
-        ("ruff check", [python, "-m", "ruff", "check", "scripts"]),
-        ("ruff format", [python, "-m", "ruff", "format", "--check", "scripts"]),
-        ("mypy --strict", [python, "-m", "mypy"]),
-    ]
-
-
-def _shell_scripts() -> tuple[Path, ...]:
-    """Every file that starts like a shell script."""
-    found = (path for folder in ("kunit", "selftests", "scripts", ".ci") for path in (PROJECT / folder).rglob("*"))
-    shells = (b"#!/bin/sh", b"#!/usr/bin/env bash")
-    return tuple(path for path in found if path.is_file() and path.read_bytes()[:64].startswith(shells))
 
 
 def _environment() -> dict[str, str]:
@@ -99,7 +75,13 @@ def _environment() -> dict[str, str]:
     return kept | ({"PYTHONPYCACHEPREFIX": sys.pycache_prefix} if sys.pycache_prefix else {})
 
 
-def _all(checks: Checks) -> Verdict:
+def _all(wanted: QuickOptions, programs: Checks, more: Checks) -> Verdict:
+    """Style, types, some programs, the quick tests, and more modules of Python."""
+    if INSTALLED:
+        raise SchedlineError("schedline's own tests are not installed", "make quick, in a clone of schedline")
+    python = [str(activate("test")), "-m"]
+    checks: Checks = [(name, [*python, *words]) for name, words in _STYLE]
+    checks += [*programs, *((name, [*python, *words]) for name, words in (quick_tests(wanted), *more))]
     failed: list[str] = []
     pytests: list[int] = []
     for name, argv in checks:

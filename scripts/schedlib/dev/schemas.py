@@ -63,13 +63,8 @@ def _describe(part: dict[str, Any]) -> None:
                 part["properties"][field]["description"] = " ".join(text.split())
 
 
-def text(word: str) -> str:
-    """A published schema, as text."""
-    kind = PUBLISHED[word]
-    return json.dumps(schema(kind.kind() if issubclass(kind, Document) else word, kind), indent=2)
-
-
 def show(word: str) -> Verdict:
     """`schedline dev schemas`: print a published schema."""
-    print(text(word))
+    kind = PUBLISHED[word]
+    print(json.dumps(schema(kind.kind() if issubclass(kind, Document) else word, kind), indent=2))
     return Verdict.PASS

@@ -18,14 +18,14 @@ from schedlib.verdict import Verdict
 
 
 def test_seed_is_told_and_passed_on() -> None:
-    name, words = quick_tests("python", QuickOptions("judge", 7))
+    name, words = quick_tests(QuickOptions("judge", 7))
     assert "SEED=7" in name
     assert "--randomly-seed=7" in words
     assert words[-2:] == ["-k", "judge"]
 
 
 def test_each_run_draws_an_order() -> None:
-    assert len({quick_tests("python", QuickOptions())[0] for _ in range(5)}) > 1
+    assert len({quick_tests(QuickOptions())[0] for _ in range(5)}) > 1
 
 
 @pytest.mark.parametrize(("statuses", "verdict"), [((0, 5), "PASS"), ((5, 5), "FAIL"), ((0, 1), "FAIL")])
@@ -35,8 +35,7 @@ def test_an_expression_that_nothing_matches_fails(
     """pytest ends with 5 where nothing was left to run: fine for one of the two kinds of tests, not for both."""
     programs = [[sys.executable, "-c", f"raise SystemExit({status})"] for status in statuses]
     monkeypatch.setattr(own_tests, "activate", lambda _: sys.executable)
-    monkeypatch.setattr(own_tests, "_style", lambda _: [])
-    monkeypatch.setattr(own_tests, "_shell_scripts", lambda: ())
+    monkeypatch.setattr(own_tests, "_STYLE", ())
     monkeypatch.setattr(doctor, "require", lambda *_: None)
     waiting = iter([["true"], *programs])
     real = subprocess.run
