@@ -42,6 +42,9 @@ from schedlib.tree.compose import compose
 from schedlib.tree.kernel_tree import Tree, at
 from schedlib.verdict import Verdict, worst
 
+Test = tuple[str, Verdict | None, str]
+"""Name, verdict and text."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -50,7 +53,7 @@ class Part:
     Attributes:
         name: layout, kunit, c2c, mutants or runs.
         verdict: None if there was nothing to judge.
-        tests: name, verdict and text of each test, for JUnit.
+        tests: for JUnit.
         findings: what the series breaks in the layout.
     """
 
@@ -58,13 +61,8 @@ class Part:
     verdict: Verdict | None
     summary: str
     lines: tuple[str, ...] = ()
-    tests: tuple[tuple[str, Verdict | None, str], ...] = ()
+    tests: tuple[Test, ...] = ()
     findings: tuple[Finding, ...] = ()
-
-    @property
-    def judged(self) -> tuple[tuple[str, Verdict | None, str], ...]:
-        """The tests, or the whole part as one test if it has none."""
-        return self.tests or ((self.name, self.verdict, self.summary),)
 
 
 def layout(
@@ -85,54 +83,40 @@ def layout(
         return Part("layout", Verdict.PASS, "no header, no Kconfig and no .c file with a contract is touched")
     rules, packs = our_rules(), pack_rules(pack_names(), contracts)
     base, head = (compose(at(tree, commit), expect=expected).commit for commit in (series.base, series.head))
-    lines: list[str] = []
-    tests: list[tuple[str, Verdict | None, str]] = []
-    lacking: list[str] = []
     # Also the one that layout --patch looks at, so that both say the same.
     columns = (*columns_for(archs, ()), *columns_for(archs, (TIGHTEST,)))
     versions = CommitVersions(tree, (base, head), columns, pack_columns(archs, ()))
     looks = Looks(series.diff, versions)
-
-    def judged(name: str, found: Sequence[Finding]) -> None:
-        lines.extend(f"{name}: {each}" for each in found)
-        bad = any(each.error for each in found)
-        tests.append((name, Verdict.FAIL if bad else Verdict.PASS, "\n".join(map(str, found))))
-
-    def skipped(name: str) -> None:
-        lacking.append(name)
-        why = "this tree does not support the configuration"
-        tests.append((name, None, why))
-        lines.append(f"{name}: skipped: {why}")
-
-    for column in versions.columns:
-        known = len(looks.found)
-        look = looks.at(column, rules)
+    lines: list[str] = []
+    tests: list[Test] = []
+    lacking: list[str] = []
+    is_judged = False
+    pairs = [*((each, rules) for each in versions.columns), *((each, packs) for each in versions.pack_columns)]
+    for column, held in pairs:
+        name, known = column.name, len(looks.found)
+        look = looks.at(column, held)
         if look is None:
-            skipped(column.name)
+            why = "this tree does not support the configuration"
+            lacking.append(name)
+            tests.append((name, None, why))
+            lines.append(f"{name}: skipped: {why}")
             continue
-        for tag in rules.types():
-            old, new = (kind.size if (kind := each.types.get(tag)) else None for each in (look.before, look.after))
-            lines += [f"{column.name}: struct {tag} {old} -> {new} bytes"] if old != new else []
-        judged(column.name, looks.found[known:])
-    is_judged = any(verdict is not None for _, verdict, _ in tests)
-    for column in versions.pack_columns:
-        known = len(looks.found)
-        if looks.at(column, packs):
-            judged(column.name, looks.found[known:])
-        else:
-            skipped(column.name)
+        if held is rules:
+            is_judged = True
+            for tag in rules.types():
+                old, new = (kind.size if (kind := each.types.get(tag)) else None for each in (look.before, look.after))
+                lines += [f"{name}: struct {tag} {old} -> {new} bytes"] * (old != new)
+        found = looks.found[known:]
+        lines += [f"{name}: {each}" for each in found]
+        tests.append((name, _broken(found) or Verdict.PASS, "\n".join(map(str, found))))
     known = len(looks.found)
     looks.further(versions.pack_columns[0], rules, packs)
     blind, missed = looks.blind(), looks.not_looked_at(rules, packs)
-    told = [*looks.found[known:], *missed]
+    told, findings = [*looks.found[known:], *missed], (*looks.found, *missed)
     lines += map(str, told)
-    if missed or any(each.error for each in told):
-        seen = Verdict.FAIL if any(each.error for each in told) else Verdict.INCONCLUSIVE
-        tests.append(("changed lines", seen, "\n".join(map(str, told))))
-    findings = (*looks.found, *missed)
-    errors = sum(len(each.rules) for each in findings if each.error)
-    is_broken = any(each.error for each in findings)
-    verdict = Verdict.FAIL if is_broken else Verdict.INCONCLUSIVE if missed or not is_judged else Verdict.PASS
+    if missed or _broken(told):
+        tests.append(("changed lines", _broken(told) or Verdict.INCONCLUSIVE, "\n".join(map(str, told))))
+    verdict = _broken(findings) or (Verdict.INCONCLUSIVE if missed or not is_judged else Verdict.PASS)
     kept: dict[str, tuple[Layout, Layout] | None] = {
         each.after.name: (each.before, each.after) for each in looks.looks if each.rules.rules
     }
@@ -140,12 +124,16 @@ def layout(
     if not is_judged:
         return Part("layout", Verdict.INCONCLUSIVE, "no configuration could be compiled", tuple(lines), tuple(tests))
     compiled = sum(verdict is not None for _, verdict, _ in tests)
+    errors = sum(len(each.rules) for each in findings if each.error)
     room = sum(bool(each.rule) and not each.error for each in findings)
     summary = f"{compiled} configurations: {errors} rules broken, {room} lines with less room"
-    summary += (
-        f"; {len(blind)} of {len(looks.lines)} changed lines inside of structures were not compiled" if blind else ""
-    )
+    if blind:
+        summary += f"; {len(blind)} of {len(looks.lines)} changed lines inside of structures were not compiled"
     return Part("layout", verdict, summary, tuple(lines), tuple(tests), findings)
+
+
+def _broken(found: Sequence[Finding]) -> Verdict | None:
+    return Verdict.FAIL if any(each.error for each in found) else None
 
 
 @dataclass(frozen=True)
@@ -168,9 +156,8 @@ def said_by(boots: Sequence[JudgedBoot]) -> Booted:
 def booted(cache: Path, tree: Tree, commit: str, target: Target, expected: frozenset[str], out: Path) -> Booted:
     """Build and boot a commit, or take a cached result: the base is the same for every version of a series."""
     planned = plan_kernel(at(tree, commit), target, expect=expected)
-    place = (
-        cache / "premerge" / digest_of(f"{planned.commit} {planned.configuration.digest()} {target} {sorted(expected)}")
-    )
+    depends = f"{planned.commit} {planned.configuration.digest()} {target} {sorted(expected)}"
+    place = cache / "premerge" / digest_of(depends)
     if (guests := read_guests(place)) is None:
         plan = CheckPlan(target, target.classes, expected, left_out=planned.left_out)
         with scratch(cache) as empty:
@@ -187,8 +174,7 @@ def blame(base: Booted, head: Booted) -> tuple[Verdict, list[str], list[str]]:
     """The verdict on the head, its new failures, and those that the base has, too. Without new ones, a FAIL becomes
     INCONCLUSIVE."""
     new, old = sorted(head.failed - base.failed), sorted(head.failed & base.failed)
-    verdict = head.verdict
-    return (Verdict.INCONCLUSIVE if verdict is Verdict.FAIL and not new else verdict), new, old
+    return (Verdict.INCONCLUSIVE if head.verdict is Verdict.FAIL and not new else head.verdict), new, old
 
 
 def kunit(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[str], out: Path) -> Part:
@@ -203,9 +189,9 @@ def kunit(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[str]
         f"{target.name}: {head.passed} passed, {len(head.failed)} failed ({len(new)} new), {head.skipped} skipped; "
         f"base {base.passed}, {len(base.failed)}, {base.skipped}"
     )
-    tests: list[tuple[str, Verdict | None, str]] = [(name, Verdict.FAIL, "passes on the base") for name in new]
-    tests += [(name, None, "fails on the base, too") for name in old]
-    return Part("kunit", verdict, summary, tuple(lines), (*tests, ("suites", verdict, summary)))
+    tests: list[Test] = [(name, Verdict.FAIL, "passes on the base") for name in new]
+    tests += [*((name, None, "fails on the base, too") for name in old), ("suites", verdict, summary)]
+    return Part("kunit", verdict, summary, tuple(lines), tuple(tests))
 
 
 def emulated(cache: Path, tree: Tree, series: PatchSeries, measured: Path | None, out: Path) -> Part:
@@ -254,14 +240,13 @@ def mutated(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[st
     head = at(tree, series.head)
     rows = [(mutant, mutants.try_mutant(cache, head, mutant, None, out, expected)[0]) for mutant in chosen]
     fitting = [row for row in rows if row[1] is not Fate.DOES_NOT_APPLY]
-    bad = [mutant for mutant, fate in fitting if fate not in mutants.GOOD]
     if not fitting:
         return Part("mutants", None, f"none of {len(rows)} mutants of the touched files applies to this tree")
-    killed, others = len(fitting) - len(bad), len(rows) - len(fitting)
-    summary = f"{killed} of {len(fitting)} killed; {others} do not apply to this tree"
+    bad = [mutant for mutant, fate in fitting if fate not in mutants.GOOD]
+    others = len(rows) - len(fitting)
+    summary = f"{len(fitting) - len(bad)} of {len(fitting)} killed; {others} do not apply to this tree"
     lines = tuple(f"survives: {mutant.name}: {mutant.breaks}" for mutant in bad)
     tests = tuple(
-        (mutant.name, Verdict.INCONCLUSIVE if fate not in mutants.GOOD else Verdict.PASS, mutant.breaks)
-        for mutant, fate in fitting
+        (mutant.name, Verdict.INCONCLUSIVE if mutant in bad else Verdict.PASS, mutant.breaks) for mutant, _ in fitting
     )
     return Part("mutants", Verdict.INCONCLUSIVE if bad else Verdict.PASS, summary, lines, tests)

@@ -68,20 +68,20 @@ def premerge(options: PremergeOptions) -> Verdict:
     }
     found = []
     for name, job in jobs.items():
+        if name in options.skip:
+            found.append(Part(name, None, "left out by --skip"))
+            continue
         start = time.monotonic()
-        part = Part(name, None, "left out by --skip") if name in options.skip else job()
-        found.append(part)
-        if name not in options.skip:
-            say(f"{name}: {part.summary} ({time.monotonic() - start:.0f} s)")
+        found.append(job())
+        say(f"{name}: {found[-1].summary} ({time.monotonic() - start:.0f} s)")
     found.append(_runs(options, out))
-    verdict = worst([part.verdict for part in found if part.verdict is not None] or [Verdict.INCONCLUSIVE])
-    page = text(series, found, verdict)
+    content = content_of(started, tree.origin, series, found)
+    page = text(content)
     write_atomic(out / "premerge.txt", page)
     write_atomic(out / "junit.xml", junit(found))
     rules = (*our_rules().rules, *pack_rules(pack_names(), contracts).rules)
     write_atomic(out / "layout.sarif", as_sarif(rules, [each for part in found for each in part.findings]))
-    content = premerge_document(started, tree.origin, series, found, verdict)
-    for file in (out / SERIES, *([options.json] if options.json else [])):
+    for file in filter(None, (out / SERIES, options.json)):
         document.write(file, content)
     if options.html:
         write_atomic(options.html, html_page(content))
@@ -89,7 +89,22 @@ def premerge(options: PremergeOptions) -> Verdict:
         print(checks_text(list(_checks(found))))
     else:
         print(page, end="")
-    return verdict
+    return content.status
+
+
+def content_of(started: datetime, origin: str, series: PatchSeries, found: Sequence[Part]) -> PremergeDocument:
+    """The page as a document. `origin`: where the tree came from."""
+    return PremergeDocument(
+        schema="premerge-1",
+        tool=TOOL,
+        started=started,
+        status=worst([part.verdict for part in found if part.verdict is not None] or [Verdict.INCONCLUSIVE]),
+        tree=origin,
+        base=series.base,
+        head=series.head,
+        patches=series.patches,
+        parts=tuple(PremergePart(part.name, part.verdict, part.summary, part.lines) for part in found),
+    )
 
 
 def _checks(found: Sequence[Part]) -> Iterator[B4Check]:
@@ -120,48 +135,32 @@ def _runs(options: PremergeOptions, out: Path) -> Part:
     return Part("runs", verdict, f"gate: {verdict.name}", tuple(said.splitlines()), (("gate", verdict, said),))
 
 
-def text(series: PatchSeries, found: Sequence[Part], verdict: Verdict) -> str:
+def text(found: PremergeDocument) -> str:
     """The page, in 72 columns, except for the output of the gate."""
-    lines = [f"series of {len(series.patches)} on {series.base[:12]}"]
-    lines += [line for patch in series.patches for line in wrapped(f"  {patch.commit[:12]} {patch.subject}", 6)]
+    lines = [f"series of {len(found.patches)} on {found.base[:12]}"]
+    lines += [line for patch in found.patches for line in wrapped(f"  {patch.commit[:12]} {patch.subject}", 6)]
     lines.append("")
-    for part in found:
+    for part in found.parts:
         name = part.verdict.name if part.verdict is not None else "not run"
         lines += wrapped(f"{part.name:8} {name:12} {part.summary}", 22)
-    for part in found:
+    for part in found.parts:
         if part.lines:
             lines += ["", f"{part.name}:"]
             for line in part.lines:
                 lines += [line] if part.name == "runs" else wrapped(f"  {line}", 6)
-    lines += ["", f"verdict: {verdict.name}"]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", f"verdict: {found.status.name}"]) + "\n"
 
 
 def junit(found: Sequence[Part]) -> bytes:
     """One suite for each part. Tests without a verdict are skipped; inconclusive tests are errors."""
-    suites = [(f"premerge.{part.name}", [_case(*row) for row in part.judged]) for part in found]
+    suites = []
+    for part in found:
+        rows = part.tests or ((part.name, part.verdict, part.summary),)
+        cases = [
+            JUnitCase(name, _MARKS.get(verdict, "error"), said.split("\n")[0], said) for name, verdict, said in rows
+        ]
+        suites.append((f"premerge.{part.name}", cases))
     return junit_document(suites)
-
-
-def _case(name: str, verdict: Verdict | None, said: str) -> JUnitCase:
-    return JUnitCase(name, _MARKS.get(verdict, "error"), said.split("\n")[0], said)
-
-
-def premerge_document(
-    started: datetime, origin: str, series: PatchSeries, found: Sequence[Part], verdict: Verdict
-) -> PremergeDocument:
-    """The page as a document. `origin`: where the tree came from."""
-    return PremergeDocument(
-        schema="premerge-1",
-        tool=TOOL,
-        started=started,
-        status=verdict,
-        tree=origin,
-        base=series.base,
-        head=series.head,
-        patches=series.patches,
-        parts=tuple(PremergePart(part.name, part.verdict, part.summary, part.lines) for part in found),
-    )
 
 
 def html_page(document: PremergeDocument) -> str:
@@ -169,18 +168,15 @@ def html_page(document: PremergeDocument) -> str:
     # jinja2 is installed only if a page is asked for.
     from schedlib.formats.html_page import rendered
 
+    if document.status is Verdict.PASS:
+        banner = "looked at: " + ", ".join(part.name for part in document.parts if part.verdict is not None)
+    else:
+        decided = (f"{part.name}: {part.summary}" for part in document.parts if part.verdict is document.status)
+        banner = "; ".join(decided) or "nothing was judged"
     return rendered(
         Path(__file__).with_name("premerge_page.html.jinja"),
         found=document,
-        banner=banner(document),
+        banner=banner,
         questions=QUESTIONS,
         started=document.started.isoformat(" ", "seconds"),
     )
-
-
-def banner(document: PremergeDocument) -> str:
-    """What decided the verdict; for a PASS what was looked at."""
-    if document.status is Verdict.PASS:
-        return "looked at: " + ", ".join(part.name for part in document.parts if part.verdict is not None)
-    decided = (f"{part.name}: {part.summary}" for part in document.parts if part.verdict is document.status)
-    return "; ".join(decided) or "nothing was judged"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,9 +21,9 @@ from schedlib.errors import SchedlineError
 from schedlib.layout.patch_findings import Finding
 from schedlib.premerge import parts, premerge_job, premerge_verb
 from schedlib.premerge.parts import Booted, Part
-from schedlib.premerge.series import PatchSeries, read_series
+from schedlib.premerge.series import PatchSeries, PremergeDocument, read_series
 from schedlib.tree.kernel_tree import Tree, open_kdir
-from schedlib.verdict import Verdict, worst
+from schedlib.verdict import Verdict
 
 main = main_of(premerge_verb)
 
@@ -146,6 +146,10 @@ def test_no_header_no_compiler(tree: Tree) -> None:
     assert parts.layout(tree, series, (), (), NOTHING, Path("out")).verdict is Verdict.PASS
 
 
+def content_of(tree: Tree, found: Sequence[Part]) -> PremergeDocument:
+    return premerge_job.content_of(datetime.now(UTC), "~/linux", read_series(tree, "base", None, None), found)
+
+
 def test_page_and_junit(tree: Tree) -> None:
     found = [
         Part(
@@ -158,7 +162,7 @@ def test_page_and_junit(tree: Tree) -> None:
         Part("kunit", None, "left out by --skip"),
         Part("mutants", Verdict.INCONCLUSIVE, "1 survives", (), (("a/b", Verdict.INCONCLUSIVE, "c"),)),
     ]
-    page = premerge_job.text(read_series(tree, "base", None, None), found, Verdict.FAIL)
+    page = premerge_job.text(content_of(tree, found))
     assert max(map(len, page.splitlines())) <= 72
     assert page.endswith("verdict: FAIL\n") and "kunit    not run" in page
     root = ET.fromstring(premerge_job.junit(found))  # noqa: S314  ours
@@ -185,11 +189,9 @@ def test_the_html_page_says_what_decided_and_escapes_what_is_theirs(
         Part("layout", layout, "1 rule broken", ("<script>x</script> \x1b[31m",)),
         Part("kunit", kunit, "171 tests passed"),
     ]
-    verdict = worst([each for each in verdicts if each] or [Verdict.INCONCLUSIVE])
-    series = read_series(tree, "base", None, None)
-    content = premerge_job.premerge_document(datetime.now(UTC), "~/linux", series, found, verdict)
+    content = content_of(tree, found)
     page = premerge_job.html_page(content)
-    assert f'class="name">{verdict.name}</span> <span><bdi>{said}</bdi>' in page
+    assert f'class="name">{content.status.name}</span> <span><bdi>{said}</bdi>' in page
     assert "&lt;script&gt;x&lt;/script&gt;" in page and "<script" not in page and "\x1b" not in page
     assert page == premerge_job.html_page(content)
     assert all(part.name in premerge_job.QUESTIONS for part in content.parts)
