@@ -86,8 +86,6 @@ def _builds(cache: Path, tree: Tree, commit: str) -> Iterator[str]:
 
 
 def _checks(cache: Path, tree: Tree, commit: str, expected: frozenset[str]) -> Iterator[str]:
-    """The time from a commit to a verdict: for a kernel that is already built, and for mutants."""
-
     def guest(commit: str) -> float:
         start = time.monotonic()
         kernel = _built(cache, tree, commit)
@@ -106,7 +104,6 @@ def _checks(cache: Path, tree: Tree, commit: str, expected: frozenset[str]) -> I
 
 
 def _layouts() -> Iterator[str]:
-    """Judging without compiling: the first run of the matrix fills the cache."""
     everything = partial(run, [_SCHEDLINE, "layout", "--arch", "all", "--config", "all"])
     _timed("the whole matrix", everything)
     yield _row("the whole matrix from cache", _timed("again", everything), "under 3 s")
@@ -119,8 +116,6 @@ def _layouts() -> Iterator[str]:
 
 
 def _starts() -> Iterator[str]:
-    """The start-up time of the command, against Python's own."""
-
     def best(name: str, *words: str) -> float:
         return min(_timed(name, partial(run, [sys.executable, *words])) for _ in range(5))
 
@@ -132,7 +127,6 @@ def _starts() -> Iterator[str]:
 
 
 def bench(wanted: BenchOptions) -> Verdict:
-    """Measure everything, or the figures of one kind, and print them with the conditions."""
     rows, origin = list[str](), ""
     if wanted.only in (None, "check"):
         cache, chosen = cache_dir(), TreeOptions()

@@ -25,13 +25,8 @@ _COUNTED = (*_DROPPED, "if_statement", "for_statement", "while_statement", "do_s
 class Function:
     """A function as a file defines it.
 
-    Attributes:
-        line: of its first line in the file.
-        start, end: of its definition, in bytes of the file.
-        head: everything before its body.
-        body: with the braces.
-        parameters: their names.
-        statements: (line in the file, start, end in the body) of each statement that can be counted.
+    `line` is of its first line in the file, `start` and `end` are bytes of the file; `statements` (line in the file,
+    start, end) and `edits` (operator, start, end, text) have places in the body.
     """
 
     name: str
@@ -46,7 +41,6 @@ class Function:
 
     @property
     def returns(self) -> bool:
-        """Whether it returns a value."""
         return not re.match(r"(?:static |inline |__always_inline )*void\s+\w+\s*\(", self.head)
 
     def copy(self, suffix: str, body: str) -> str:
@@ -60,13 +54,8 @@ class Function:
 class CodeChange:
     """A function with one place changed.
 
-    Attributes:
-        operator: the kind of the change.
-        line: in the file.
-        old, new: the changed lines without indentation, before and after; with the lines before them where the
-            function has the same line twice.
-        body: the changed body.
-        file, number: of a mutant in a kernel.
+    `old` and `new`: the changed lines without indentation; with the lines before them where the function has the same
+    line twice. `body`: the changed one. `file` and `number`: of a mutant in a kernel.
     """
 
     function: str
@@ -80,7 +69,6 @@ class CodeChange:
 
 
 def functions(source: str) -> dict[str, Function]:
-    """All functions that a file defines, by name; of two with one name the last."""
     data = source.encode()
     root = Parser(Language(tree_sitter_c.language())).parse(data).root_node
     found = {}
@@ -91,7 +79,6 @@ def functions(source: str) -> dict[str, Function]:
 
 
 def function(source: str, name: str, file: str) -> Function:
-    """One function of a file; SchedlineError if it is not there."""
     found = functions(source).get(name)
     if found is None:
         raise SchedlineError(f"{file} defines no function {name}", "correct configs/generated-mutants.toml")
@@ -177,7 +164,6 @@ def _is_whole(node: Node) -> bool:
 
 
 def _edits(node: Node, body: Node) -> Iterator[tuple[str, int, int, str]]:
-    """What the operators make of one node: operator, start, end, text."""
     start, end, kind = node.start_byte, node.end_byte, node.type
     children = node.children
     if kind in _DROPPED and _is_whole(node) and (kind != "return_statement" or not _ends(node, body)):

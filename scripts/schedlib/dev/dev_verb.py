@@ -22,45 +22,33 @@ EMULATED = "c2c"
 
 @dataclass(frozen=True)
 class QuickOptions:
-    """Which tests run."""
-
     k: str | None = option("-k --k EXPRESSION", "only the tests that match (as pytest -k)")
     seed: int | None = option("--seed N", "of the random order, to repeat one that failed", int)
 
 
 @dataclass(frozen=True)
 class OwnTestsOptions(QuickOptions):
-    """Which tests run, with those that boot kernels."""
-
     long: bool = flag("--long", "also the tests that build a kernel only for themselves")
 
 
 @dataclass(frozen=True)
 class DocsOptions:
-    """Whether the pages are only compared."""
-
     check: bool = flag("--check", "name what differs, and write nothing")
 
 
 @dataclass(frozen=True)
 class BenchOptions:
-    """Which figures."""
-
     only: str | None = option("--only", "only the figures of one kind", choices=("start", "check", "layout"))
 
 
 @dataclass(frozen=True)
 class LitmusOptions:
-    """The tree whose memory model is used, and which tests."""
-
     tree: TreeOptions = field(default_factory=TreeOptions)
     only: str = option("--only GLOB", "the tests whose name matches", default="*")
 
 
 @dataclass(frozen=True)
 class MutantsOptions:
-    """Which mutants are tried, and where."""
-
     tree: TreeOptions = field(default_factory=TreeOptions)
     functions: tuple[str, ...] = option(
         "--functions NAME,...", "--generated: only of these functions", words, default=()
@@ -86,12 +74,8 @@ class MutantsOptions:
 class KunitRun:
     """One run of kunit.py.
 
-    Attributes:
-        words: its arguments.
-        timeout: in seconds, with the build. It is there for what hangs; on a busy machine a build takes long.
-        build: its build directory, which runs of one configuration share.
-        without: the suites that it does not build.
-        verb: kunit.py's: `exec` boots what `run` has built.
+    The timeout, in seconds and with the build, is there for what hangs. Runs of one configuration share a `build`.
+    `without`: the suites that it does not build. `exec` boots what `run` has built.
     """
 
     words: tuple[str, ...]
@@ -155,15 +139,7 @@ _CLANG = "LLVM=-19"
 
 @dataclass(frozen=True)
 class CompileRow:
-    """One way to compile the scheduler.
-
-    Attributes:
-        arch: make's ARCH.
-        compiler: the program that has to be installed.
-        words: for make.
-        fragments: of configs/kernel/.
-        judged: a warning about a file below this directory fails.
-    """
+    """One way to compile the scheduler; a warning about a file below `judged` fails."""
 
     arch: str
     compiler: str
@@ -205,14 +181,6 @@ COMPILE_ROWS = {
 
 @dataclass(frozen=True)
 class PlainTreeOptions:
-    """What is done with the exported series.
-
-    Attributes:
-        skip: which of KUNIT_RUNS are left out.
-        compile: which of COMPILE_ROWS are compiled; then nothing is run.
-        boots: how many guests are booted after the runs, one after the other and beside stress-ng.
-    """
-
     tree: TreeOptions = field(default_factory=TreeOptions)
     skip: tuple[str, ...] = option(
         "--skip RUN,...", f"leave out some of {', '.join(KUNIT_RUNS)}", some_of("run", lambda: KUNIT_RUNS), default=()
@@ -232,7 +200,6 @@ class PlainTreeOptions:
 
 
 def add_parser(verbs: Verbs) -> None:
-    """Add the verbs below `schedline dev`."""
     add_verb(
         verbs,
         "test",

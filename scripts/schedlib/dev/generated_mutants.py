@@ -45,8 +45,6 @@ _Some = Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]
 
 
 class MutantTarget(Strict, frozen=True):
-    """Functions of one file; see configs/generated-mutants.toml."""
-
     file: Word
     functions: _Some
     change: Word
@@ -59,15 +57,13 @@ class MutantTarget(Strict, frozen=True):
 
 
 class MutantBuild(Strict, frozen=True):
-    """What one kernel is built with, and where it boots; see configs/generated-mutants.toml."""
-
     fragments: tuple[Word, ...] = ()
     boots: Word = "uml"
     topology: str = ""
 
 
 class MutantData(Strict, frozen=True):
-    """configs/generated-mutants.toml: fragments of each configuration, the targets, and what no guest can reach."""
+    """configs/generated-mutants.toml."""
 
     configuration: dict[str, MutantBuild]
     target: tuple[MutantTarget, ...]
@@ -84,8 +80,6 @@ class Equivalent(Strict, frozen=True):
 
 
 class EquivalentData(Strict, frozen=True):
-    """configs/equivalent-mutants.toml."""
-
     equivalent: tuple[Equivalent, ...] = ()
 
 
@@ -93,22 +87,15 @@ KILLS = (End.ASSERTION, End.CRASH, End.HANG, End.WARNING)
 
 
 def ended(each: CodeChange, end: End, on: str = "", failed: tuple[str, ...] = ()) -> GeneratedMutant:
-    """A mutant with its end."""
     return GeneratedMutant(each.file, each.function, each.line, each.operator, each.old, each.new, end, on, failed)
 
 
 @dataclass(frozen=True)
 class Built:
-    """The kernel of one configuration, and what it did without a mutant.
+    """The kernel of one configuration, in a directory of the cache, and what it did without a mutant.
 
-    Attributes:
-        topology: that of QEMU's guest.
-        place: a directory of the cache, with the kernel and what its guests said.
-        same: mutants that are the same code there.
-        lacking: mutants that do not compile there.
-        counters: the statement of each counter.
-        ran: the statements that ran.
-        passed: the tests that passed.
+    `same` and `lacking`: mutants that are the same code there, and those that do not compile. `counters`: the statement
+    of each counter. `ran` and `passed`: statements and tests.
     """
 
     name: str
@@ -131,12 +118,10 @@ def statement_of(mutant: CodeChange, counters: Iterable[Statement]) -> Statement
 
 
 def is_reached(mutant: CodeChange, counters: Iterable[Statement], ran: Collection[Statement]) -> bool:
-    """Whether a guest executed the statement that a mutant changes."""
     return (statement := statement_of(mutant, counters)) is None or statement in ran
 
 
 def numbered(sources: Mapping[str, str], targets: Sequence[MutantTarget]) -> tuple[CodeChange, ...]:
-    """All mutants, numbered from 1 on."""
     found = [
         replace(change, file=target.file)
         for target in targets
@@ -161,7 +146,6 @@ def chosen(
 
 
 def touched(old: Mapping[str, str], new: Mapping[str, str]) -> frozenset[str]:
-    """The functions that differ between two versions of files."""
     found = set()
     for file, text in new.items():
         before = {name: each.head + each.body for name, each in functions(old.get(file, "")).items()}
@@ -237,10 +221,7 @@ def _sources(tree: Tree, commit: str, files: Collection[str]) -> dict[str, str]:
 
 
 def _count(built: Built) -> Built:
-    """Boot a kernel as it is, and keep what it did.
-
-    SchedlineError if it does not pass.
-    """
+    """Boot a kernel as it is, and keep what it did; SchedlineError if it does not pass."""
     record = built.place / "counts.json"
     if (known := read_json(record)) is None:
         run = _boot(built, COUNTING, "", built.plan.target.timeout * 5, built.place / "counts.log")
@@ -313,10 +294,7 @@ def judged_equivalents(
 
 
 def try_generated(options: MutantsOptions) -> Verdict:
-    """Build the kernels, count what the suites reach, and boot the mutants.
-
-    FAIL if one survives, a statement is never reached, or an equivalent is listed that is none.
-    """
+    """FAIL if a mutant survives, a statement is never reached, or an equivalent is listed that is none."""
     data, known = read_toml(DATA, MutantData), read_toml(EQUIVALENT, EquivalentData).equivalent
     doctor.require(["build", *options.tree.needs])
     cache = cache_dir()
@@ -375,7 +353,6 @@ def not_run(
 
 
 def _all_tried(some: Sequence[CodeChange], built: Sequence[Built], data: MutantData) -> tuple[GeneratedMutant, ...]:
-    """Try the mutants that compile, two guests at a time."""
     found: list[GeneratedMutant] = []
 
     def one(mutant: CodeChange) -> GeneratedMutant | None:

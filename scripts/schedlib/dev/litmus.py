@@ -64,11 +64,7 @@ def with_marks(text: str, chosen: Collection[str]) -> str:
 
 
 def variants(path: Path) -> dict[str, str]:
-    """The texts of a test and of each of its variants, by name.
-
-    Raises:
-        SchedlineError: the test has no `Result:`, its name is not that of its file, or an `Unseen:` names no variant.
-    """
+    """The texts of a test and of each of its variants, by name; SchedlineError if its text contradicts itself."""
     text, name = path.read_text(), path.stem
     result, unseen, names = _RESULT.search(text), set(_UNSEEN.findall(text)), marks(text)
     if result is None:
@@ -92,7 +88,6 @@ def variants(path: Path) -> dict[str, str]:
 
 
 def litmus(wanted: LitmusOptions) -> Verdict:
-    """`schedline dev litmus`: check the chosen tests; the output of the kernel's scripts, and the verdict."""
     doctor.require(wanted.tree.needs)
     tree = open_tree(cache_dir(), wanted.tree)
     verdict, said = check(tree, wanted.only)
@@ -125,7 +120,6 @@ def check(tree: Tree, only: str = "*") -> tuple[Verdict, str]:
 
 
 def _checked(tree: Tree, files: Mapping[str, str], options: str) -> tuple[int, str]:
-    """Run checkalllitmus.sh on these files in a copy of the tree's memory model. Returns exit status and output."""
     listed = git(tree.src, "ls-tree", "-r", "--name-only", tree.base, f"{MODEL}/").split()
     if f"{MODEL}/scripts/checkalllitmus.sh" not in listed:
         raise SchedlineError(f"{tree.origin} has no {MODEL}", "give a whole kernel tree: --kdir PATH")

@@ -50,7 +50,6 @@ _PART = re.compile(r"(<!-- made: (?P<name>[^>]+?) -->)(?P<old>.*?)(?P<end><!-- e
 
 
 def docs(wanted: DocsOptions) -> Verdict:
-    """Write the made parts and the pictures where they differ, or only name the files."""
     if INSTALLED:
         raise SchedlineError("pip has installed schedline without its pages", "run it in a clone")
     files = made(PROJECT)
@@ -63,7 +62,6 @@ def docs(wanted: DocsOptions) -> Verdict:
 
 
 def made(root: Path) -> Mapping[Path, str]:
-    """Each page and each picture below a directory, as it has to be."""
     pages = [root / name for name in ("README.md", "CONTRIBUTING.md", "patches/README.md")]
     pages += sorted((root / "docs").rglob("*.md"))
     pictures = {root / "docs" / name: draw() for name, draw in _PICTURES.items()}
@@ -74,7 +72,6 @@ def made(root: Path) -> Mapping[Path, str]:
 
 
 def _gate_page() -> str:
-    """The page of the recorded campaign."""
     words = (PROJECT / "docs/gate.md").read_text().partition("made: transcript schedline ")[2].partition(" -->")[0]
     with TemporaryDirectory() as into:
         html = f"{into}/gate.html"
@@ -84,11 +81,6 @@ def _gate_page() -> str:
 
 
 def filled(page: str) -> str:
-    """A page with its parts made.
-
-    Raises:
-        SchedlineError: a part is unknown, or its mark has no end.
-    """
     if len(re.findall(r"<!-- made: ", page)) != len(_PART.findall(page)):
         raise SchedlineError("a made part of a page has no end", "write <!-- end --> behind it")
 
@@ -113,7 +105,6 @@ def _toml(path: Path) -> Any:
 
 
 def _count(what: str) -> str:
-    """What pages count or list in a sentence."""
     counts: Mapping[str, Callable[[], object]] = {
         "structures": lambda: len(list((CONFIGS / "contracts").glob("*/*.toml"))),
         "rules": lambda: len(our_rules().rules) + len(pack_rules(pack_names()).rules),
@@ -151,7 +142,6 @@ def _held() -> str:
 
 
 def _metrics() -> str:
-    """The metrics of the default gates."""
     rows = []
     for rule in load_gate("default").rules:
         unit = "in a million" if rule.absolute else "%"
@@ -161,7 +151,6 @@ def _metrics() -> str:
 
 
 def _traffic_budgets() -> str:
-    """The budgets of `c2c diff`."""
     of = {"*": "each object", "*.*": "each field"}
     counts = {"false_shared": "false sharing"}
     rows = (
@@ -172,7 +161,6 @@ def _traffic_budgets() -> str:
 
 
 def _formats() -> str:
-    """The files of other tools that the gate reads."""
     rows = (
         (f"`{each.name}`", f"`{each.make}`", " or ".join(", ".join(f"`{name}`" for name in row) for row in each.judged))
         for each in FOREIGN_FORMATS
@@ -191,7 +179,6 @@ def _looks() -> str:
 
 
 def _default_gate() -> str:
-    """The numbers of the default gates, by the symbols of the mathematics."""
     gate = load_gate("default")
     boots = ", ".join(map(str, gate.looks))
     return f"`m = {gate.family}`, `K = {len(gate.looks)}`, `n = {boots}`, `alpha = {gate.alpha}`; `MISSED` is {MISSED}"
@@ -232,7 +219,6 @@ def _exit_codes() -> str:
 
 
 def _verbs() -> str:
-    """The verbs, with those below them."""
     rows = []
     for name, verb, about in command.verbs_of(command.parser()):
         below = ", ".join(f"`{inner}`" for inner, _, _ in command.verbs_of(verb))
@@ -251,7 +237,6 @@ def _mutants() -> str:
 
 
 def _transcript(*words: str) -> str:
-    """A command of ours and what it prints, run at the top of this project."""
     return f"```console\n$ {' '.join(words)}\n{_said(words[1:]).rstrip()}\n```"
 
 
@@ -301,10 +286,7 @@ _PLAIN, _HOT, _GROUP = (250, 250, 250), (203, 24, 29), "#c6dbef"
 
 
 def recorded_lines(file: str) -> Iterator[tuple[str, dict[int, tuple[int, str]]]]:
-    """The lines of a recorded `layout --struct`: what stands above them, and size and name by offset.
-
-    Of members at one offset, the last one.
-    """
+    """The lines of a recorded `layout --struct`: what stands above; size and name by offset, of a union the last."""
     about, cells = "", dict[int, tuple[int, str]]()
     for row in [*(RECORDED / file).read_text().splitlines(), "--- "]:
         if found := re.match(r" +(\d+) +(\d+)  (\S+)", row):
@@ -334,7 +316,6 @@ def _first_line() -> str:
 
 
 def _recorded_show() -> dict[str, TrafficResult]:
-    """What `schedline show rd-lines` has counted in the guests of the middle quantum."""
     return {f"{side} rd-lines": read_result(RECORDED / "c2c" / side) for side in ("without", "with")}
 
 

@@ -153,7 +153,7 @@ def compiled(cache: Path, plan: KernelPlan, commit: str) -> dict[int, str]:
 
 
 def kernel_with(cache: Path, plan: KernelPlan, commit: str, place: Path) -> frozenset[int]:
-    """Build a commit, copy the kernel to a place, and return the mutants whose object code is that of the original."""
+    """Build a commit, and copy it to a place; the mutants whose object code is that of the original."""
     with built(cache, plan.tree, commit, plan.target, plan.configuration) as kernel:
         kernel.kept(place)
         argv = [f"{plan.target.compiler}objdump", "-dr", "--no-show-raw-insn"]

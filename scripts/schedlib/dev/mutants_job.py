@@ -27,7 +27,6 @@ _QUANTA = (100,)
 
 
 def mutants(options: MutantsOptions) -> Verdict:
-    """Try each mutant; FAIL if one survives."""
     if options.generated:
         from schedlib.dev.generated_mutants import try_generated
 
@@ -72,10 +71,7 @@ def mutants(options: MutantsOptions) -> Verdict:
 
 
 def _try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[Fate, frozenset[str]]:
-    """Count the traffic on emulated CPUs without and with a mutant: a name in its Traffic header has to rise.
-
-    Returns its fate, and the objects and fields whose traffic exceeds the budgets.
-    """
+    """What becomes of a mutant on emulated CPUs, and the objects and fields whose traffic exceeds the budgets."""
     composition, commit = applied(tree, mutant)
     if commit is None:
         return Fate.DOES_NOT_APPLY, frozenset()
@@ -88,7 +84,6 @@ def _try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[F
 
 
 def _attack(options: MutantsOptions) -> Verdict:
-    """Run the proof that attacks the contracted structures, or those of packs."""
     proofs = PROJECT / "scripts/proof"
     if not proofs.is_dir():
         raise SchedlineError("the attacks are proofs, which only a clone of schedline has", "name mutants with --only")

@@ -19,8 +19,6 @@ from schedlib.paths import KUNIT
 
 
 class End(Enum):
-    """How a mutant ended."""
-
     ASSERTION = "assertion"
     CRASH = "crash"
     HANG = "hang"
@@ -32,13 +30,7 @@ class End(Enum):
 
 
 class GeneratedMutant(Strict, frozen=True):
-    """A mutant.
-
-    Attributes:
-        old, new: the changed lines, before and after.
-        on: the configuration whose guest noticed it; empty if none did.
-        failed: the tests that noticed, or what the log said.
-    """
+    """A mutant. `on`: the configuration whose guest noticed it; `failed`: the tests that did, or what the log said."""
 
     file: Word
     function: Word
@@ -61,13 +53,7 @@ class GeneratedMutant(Strict, frozen=True):
 
 
 class GeneratedMutantsDocument(Document, frozen=True, kw_only=True):
-    """schedline dev mutants --generated: how each mutant ended.
-
-    Attributes:
-        sample, seed: how the mutants were drawn; null: all.
-        unreached: the statements that no guest executed.
-        wrong: what is wrong with the list of equivalent mutants.
-    """
+    """schedline dev mutants --generated. `wrong`: what is wrong with the list of equivalent mutants."""
 
     schema: Literal["generated-mutants-1"]
     tree: str

@@ -39,7 +39,6 @@ _STYLE = (
 
 
 def test(wanted: OwnTestsOptions) -> Verdict:
-    """Style, types, shell scripts and all tests."""
     doctor.require(doctor.JOBS["test"].needs, doctor.compilers())
     others = "guest or tools or long" if wanted.long else "(guest or tools) and not long"
     found = (path for folder in ("kunit", "selftests", "scripts", ".ci") for path in (PROJECT / folder).rglob("*"))
@@ -50,7 +49,6 @@ def test(wanted: OwnTestsOptions) -> Verdict:
 
 
 def quick(wanted: QuickOptions) -> Verdict:
-    """Style, types and the tests that need only Python and git, in parallel."""
     return _all(wanted, [], [])
 
 
@@ -76,7 +74,6 @@ def _environment() -> dict[str, str]:
 
 
 def _all(wanted: QuickOptions, programs: Checks, more: Checks) -> Verdict:
-    """Style, types, some programs, the quick tests, and more modules of Python."""
     if INSTALLED:
         raise SchedlineError("schedline's own tests are not installed", "make quick, in a clone of schedline")
     python = [str(activate("test")), "-m"]

@@ -50,11 +50,7 @@ ARCHIVE = "packed/kselftest-packages/kselftest.tar.gz"
 
 
 def clone_with_series(tree: Tree, place: Path, more: Collection[str] = ()) -> tuple[Path, frozenset[str]]:
-    """A new clone of a tree's head with the exported series applied by git am, and the changes that it has then.
-
-    Args:
-        more: changes for the series, beside those that our own trees get.
-    """
+    """A clone of a tree's head with the exported series, and `more` changes, by git am; the changes it then has."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     clone = place / "linux"
@@ -101,10 +97,7 @@ def _called(
 
 @dataclass(frozen=True)
 class PlainRun:
-    """A run of a clone's kunit.py: its exit status, its log, and how each test ended that had to run.
-
-    Tests of which it shows nothing have ended as "MISSING".
-    """
+    """A run of a clone's kunit.py, and how each test ended that had to run: "MISSING" if nothing is shown of it."""
 
     status: int
     log: Path
@@ -113,11 +106,9 @@ class PlainRun:
 
     @property
     def bad(self) -> dict[str, str]:
-        """The tests that did not pass, and were not skipped."""
         return {test: status for test, status in self.ended.items() if status not in ("PASS", "SKIP")}
 
     def said(self) -> str:
-        """How many tests ended how."""
         counts = Counter(self.ended.values())
         ran, skipped = counts.pop("PASS", 0), counts.pop("SKIP", 0)
         others = "".join(f", {count} {status}" for status, count in sorted(counts.items()))
@@ -161,7 +152,6 @@ def run_kunit(clone: Path, name: str, wanted: KunitRun, changes: Collection[str]
 
 
 def test_tree(options: PlainTreeOptions) -> Verdict:
-    """Export tests and changes into a clone of a tree, and compile its scheduler or run its own kunit.py."""
     return _compile(options) if options.compile else _run(options)
 
 
@@ -197,7 +187,6 @@ def _run(options: PlainTreeOptions) -> Verdict:
 
 
 def boots_text(boots: Sequence[PlainRun]) -> Iterator[str]:
-    """The boots by possible CPUs, and then each one that is not good."""
     for at, cpus in enumerate(BOOT_CPUS):
         if of := boots[at :: len(BOOT_CPUS)]:
             yield f"{cpus:2} possible CPUs: {sum(not each.wrong() for each in of)} of {len(of)} boots passed"
@@ -208,7 +197,6 @@ def boots_text(boots: Sequence[PlainRun]) -> Iterator[str]:
 
 @contextmanager
 def _stress() -> Iterator[None]:
-    """Something else for all CPUs to do."""
     with subprocess.Popen(dying_with_us(["stress-ng", "--quiet", "--cpu", str(os.cpu_count() or 1)])) as process:
         try:
             yield
@@ -217,10 +205,7 @@ def _stress() -> Iterator[None]:
 
 
 def warnings_of(log: str, judged: str) -> tuple[str, ...]:
-    """The warnings about files below a directory in the output of make, each once.
-
-    Debian's sparse 0.6.4 takes module_param()'s constants for bad ones.
-    """
+    """The warnings about files below a directory in the output of make, each once."""
     found = re.findall(rf"^.*\b{judged}\S+ (?:warning|error): (?!bad constant expression).*$", log, re.M)
     return tuple(dict.fromkeys(line.strip() for line in found))
 
@@ -273,10 +258,8 @@ def _compile(options: PlainTreeOptions) -> Verdict:
 class Step:
     """A command of the tree on the collection.
 
-    Attributes:
-        name: for output, and for the name of the log.
-        expected: the tests that its log has to show; empty for a step that runs none.
-        planned: whether the log begins with a version and a plan. The output of `make kselftest` does not.
+    `expected`: the tests that its log has to show. `planned`: whether the log begins with a version and a plan, which
+    the output of `make kselftest` does not.
     """
 
     name: str
@@ -292,7 +275,6 @@ class Step:
 
 
 def steps(clone: Path) -> tuple[Step, ...]:
-    """The steps, in their order."""
     make = ("make", f"TARGETS={COLLECTION}", f"-j{os.cpu_count() or 1}")
     every = load_expected(SELFTESTS / "tests.txt", None)
     one = tuple(name for name in every if name == _ONE or name.startswith(f"{_ONE}:"))

@@ -122,7 +122,6 @@ def _letters(rules: Rules, change: str, before: Layout, after: Layout) -> str:
 
 
 def _kunit(directory: Path) -> Section:
-    """The results of the suites on base and head, from their consoles."""
     said: dict[str, tuple[JudgedBoot, ...]] = {}
     left_out: dict[str, str] = {}
     rows = [f"{'':20}passed  failed  skipped  verdict"]
@@ -159,7 +158,6 @@ def _listed(what: str, names: Sequence[str]) -> list[str]:
 
 
 def _emulated(directory: Path) -> Section:
-    """The cache-line traffic of base and head, field by field where it is over a budget."""
     if not (directory / TRAFFIC).is_dir():
         return None, ["cache-line traffic on emulated CPUs: not counted"]
     part = compared(directory)
@@ -178,7 +176,6 @@ def _mutants(parts: Sequence[PremergePart]) -> Section:
 
 
 def _runs(directory: Path) -> Section:
-    """The gate's verdict on the runs."""
     place = directory / RUNS
     if not place.is_dir():
         return None, ["runs of a real machine: none"]
@@ -228,15 +225,11 @@ def block_in(text: str) -> str | None:
 
 
 def evidence(options: EvidenceOptions) -> Verdict:
-    """Make the text of a premerge, or compare one with the data; see make() and verify()."""
     return verify(options.verify, options.directory) if options.verify else make(options.directory, options.out)
 
 
 def make(directory: Path, out: Path | None) -> Verdict:
-    """Write the text to a file or to standard output. Returns the verdict of the data.
-
-    Raises SchedlineError: the data are damaged.
-    """
+    """Write the text to a file or to standard output; the verdict of the data."""
     verdict, text, _ = _evidence(directory)
     if out:
         write_atomic(out, text)
@@ -246,10 +239,7 @@ def make(directory: Path, out: Path | None) -> Verdict:
 
 
 def verify(file: Path, directory: Path) -> Verdict:
-    """Compare a text, or a mail that contains it, with the data. FAIL if they differ. `file`: `-` is standard input.
-
-    Raises SchedlineError: the data are damaged, or the file contains no such text.
-    """
+    """Compare a text, or a mail that contains it, with the data: FAIL if they differ. `file`: `-` is standard input."""
     try:
         content = read_text(file)
     except OSError as error:

@@ -48,14 +48,7 @@ Test = tuple[str, Verdict | None, str]
 
 @dataclass(frozen=True)
 class Part:
-    """The result of one part.
-
-    Attributes:
-        name: layout, kunit, c2c, mutants or runs.
-        verdict: None if there was nothing to judge.
-        tests: for JUnit.
-        findings: what the series breaks in the layout.
-    """
+    """The result of one part; its verdict is None if there was nothing to judge, and `tests` are for JUnit."""
 
     name: str
     verdict: Verdict | None
@@ -73,12 +66,7 @@ def layout(
     expected: frozenset[str],
     out: Path,
 ) -> Part:
-    """The rules that the series breaks, those of packs too, and what it moves.
-
-    Args:
-        out: where the scheduler's offsets are kept.
-        contracts: directories with more contracts of packs.
-    """
+    """The rules that the series breaks, those of packs too, and what it moves. `out`: where the offsets are kept."""
     if not touches_layout(series.diff, contracts):
         return Part("layout", Verdict.PASS, "no header, no Kconfig and no .c file with a contract is touched")
     rules, packs = our_rules(), pack_rules(pack_names(), contracts)
@@ -147,7 +135,6 @@ class Booted:
 
 
 def said_by(boots: Sequence[JudgedBoot]) -> Booted:
-    """Combine the results of the guests of one commit."""
     outcomes = [test.outcome.name for boot in boots for test in boot.judgement.tests]
     verdict = worst(boot.judgement.verdict for boot in boots)
     return Booted(verdict, mutants.failed_names(boots), outcomes.count("PASS"), outcomes.count("SKIP"))

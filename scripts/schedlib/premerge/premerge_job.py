@@ -42,10 +42,7 @@ _MARKS: dict[Verdict | None, Mark | None] = {Verdict.PASS: None, Verdict.FAIL: "
 
 
 def premerge(options: PremergeOptions) -> Verdict:
-    """Compare a series with its base, write the documents and print the page.
-
-    Raises SchedlineError: the tree, the series, the machine or the runs do not allow it.
-    """
+    """Compare a series with its base, write the documents and print the page."""
     started = datetime.now(UTC)
     cache = cache_dir()
     tree = open_kdir(cache, options.kdir)
@@ -93,7 +90,6 @@ def premerge(options: PremergeOptions) -> Verdict:
 
 
 def content_of(started: datetime, origin: str, series: PatchSeries, found: Sequence[Part]) -> PremergeDocument:
-    """The page as a document. `origin`: where the tree came from."""
     return PremergeDocument(
         schema="premerge-1",
         tool=TOOL,
@@ -117,7 +113,6 @@ def _checks(found: Sequence[Part]) -> Iterator[B4Check]:
 
 
 def _runs(options: PremergeOptions, out: Path) -> Part:
-    """The gate's verdict. Its text is part of the page."""
     if not options.runs:
         return Part("runs", None, "no runs of a real machine were given (--runs)")
     # numpy is installed only if runs are given.

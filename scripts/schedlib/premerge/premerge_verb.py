@@ -81,35 +81,25 @@ class EvidenceOptions:
 
     @property
     def directory(self) -> Path:
-        """The directory of the premerge."""
         return Path(self.words[-1])
 
     @property
     def verify(self) -> Path | None:
-        """The text or mail to compare."""
         return Path(self.words[1]) if self.words[0] == "verify" else None
 
 
 def refuse_old(out: Path) -> None:
-    """Reject a directory with files of an earlier premerge, which could be taken for this one's.
-
-    Raises SchedlineError: such a file exists.
-    """
+    """Reject files of an earlier premerge, which could be taken for this one's."""
     if old := next((name for name in (SERIES, LAYOUTS, "base", "head", TRAFFIC, RUNS) if (out / name).exists()), None):
         raise SchedlineError(f"--out: {out} has {old} of an earlier premerge", "name a new directory, or remove it")
 
 
 def require_premerge(directory: Path) -> None:
-    """Reject a directory that has no data for evidence.
-
-    Raises SchedlineError: the directory does not exist, or has neither a series nor runs.
-    """
     if not (directory / SERIES).is_file() and not (directory / RUNS).is_dir():
         raise SchedlineError(f"{directory} has neither {SERIES} nor {RUNS}/", "schedline premerge --out DIR makes them")
 
 
 def add_parser(verbs: Verbs) -> None:
-    """Add `schedline premerge`, and `evidence` below it."""
     parser = add_verb(
         verbs,
         "premerge",
@@ -167,7 +157,6 @@ def _checked(options: PremergeOptions) -> PremergeOptions:
 
 
 def _add_evidence(verbs: Verbs) -> None:
-    """Add `evidence` below `schedline premerge`."""
     parser = add_verb(
         verbs,
         "evidence",

@@ -34,26 +34,19 @@ _AGAIN = "make it again: schedline premerge"
 
 
 class KeptLayout(Strict, frozen=True):
-    """What the rules are judged on.
-
-    Attributes:
-        line: bytes in a cache line.
-        holds: whether each condition of the contracts is true, in their words.
-        structures: with all members, named by a rule or not.
-    """
+    """What the rules are judged on: whether each condition of the contracts holds, and structures with all members."""
 
     line: Positive
     holds: dict[Word, bool]
     structures: dict[Word, Structure]
 
     def layout(self, name: str) -> Layout:
-        """The layout, as the premerge saw it."""
         holds = frozenset(condition for condition, value in self.holds.items() if value)
         return Layout(name, self.line, "", holds, frozenset(), self.structures)
 
 
 def judged_rules() -> tuple[Rules, Rules]:
-    """What layouts are judged by again: the rules of the changes, and those of packs."""
+    """The rules of the changes, and those of packs."""
     return our_rules(), pack_rules(pack_names())
 
 
@@ -62,18 +55,12 @@ def _conditions() -> frozenset[str]:
 
 
 def kept_layout(layout: Layout) -> KeptLayout:
-    """What is kept of a layout."""
     holds = {condition: condition in layout.holds for condition in sorted(_conditions())}
     return KeptLayout(layout.line, holds, dict(layout.structures))
 
 
 class GuestRow(Strict, frozen=True):
-    """One guest, whose console is NAME.log.
-
-    Attributes:
-        ending: how it ended, as the program that booted it saw it.
-        seen: the verdict of the program that booted it.
-    """
+    """One guest, whose console is NAME.log: how it ended, and its verdict, as the program that booted it saw them."""
 
     name: Annotated[str, Meta(pattern="^[^/]+$")]
     cpus: Positive
@@ -82,12 +69,7 @@ class GuestRow(Strict, frozen=True):
 
 
 class GuestsDocument(Document, frozen=True, kw_only=True):
-    """What each guest had to run, and what only the program that booted it could see.
-
-    Attributes:
-        left_out: suites that cannot be built in the tree, and why.
-        expected: changes that the tree has to have.
-    """
+    """What each guest had to run: not the suites that cannot be built in the tree, and all of the expected changes."""
 
     only_lines = True
 
@@ -99,12 +81,9 @@ class GuestsDocument(Document, frozen=True, kw_only=True):
 
 
 class OffsetsDocument(Document, frozen=True, kw_only=True):
-    """The layouts of base and head.
+    """The layouts of base and head; null for a column that the tree cannot have.
 
-    Attributes:
-        columns: null for a column that the tree cannot have.
-        seen: the verdict of the premerge, which has the sources, too.
-        said: what only these show: lines that no compiler saw, members that are gone.
+    `seen`: the verdict of the premerge, which has the sources, too; `said`: what only these show.
     """
 
     only_lines = True
@@ -118,13 +97,12 @@ class OffsetsDocument(Document, frozen=True, kw_only=True):
 def write_layouts(
     out: Path, pairs: Mapping[str, tuple[Layout, Layout] | None], seen: Verdict, said: Sequence[str] = ()
 ) -> None:
-    """Keep the layouts of each column; None for a column that this tree cannot have. See OffsetsDocument."""
     columns = {name: pair and (kept_layout(pair[0]), kept_layout(pair[1])) for name, pair in pairs.items()}
     document.write(out / LAYOUTS, OffsetsDocument(schema="offsets-5", columns=columns, seen=seen, said=tuple(said)))
 
 
 def read_layouts(out: Path) -> OffsetsDocument | None:
-    """The layouts; None if the layout part did not run. Raises SchedlineError: the file is damaged."""
+    """The layouts; None if the layout part did not run."""
     if not os.path.lexists(out / LAYOUTS):
         return None
     found = document.read(out / LAYOUTS, OffsetsDocument, _AGAIN)
@@ -137,7 +115,7 @@ def read_layouts(out: Path) -> OffsetsDocument | None:
 
 
 def write_guests(place: Path, plan: CheckPlan, boots: Sequence[JudgedBoot]) -> None:
-    """Record, beside the consoles, what each guest had to run, how it ended, and its verdict. Written last."""
+    """Record what each guest had to run, how it ended, and its verdict. Written last."""
     rows = [
         {"name": boot.name, "cpus": cpus, "ending": boot.run.ending.value, "seen": boot.judgement.verdict.name}
         for cpus, boot in zip(plan.classes, boots, strict=True)
@@ -148,12 +126,7 @@ def write_guests(place: Path, plan: CheckPlan, boots: Sequence[JudgedBoot]) -> N
 
 
 def read_guests(place: Path) -> tuple[GuestsDocument, tuple[JudgedBoot, ...]] | None:
-    """The record, and its consoles, judged again; None if nothing was booted.
-
-    The verdicts in the record can make a verdict worse, never better.
-
-    Raises SchedlineError: the record is damaged, or a console is missing.
-    """
+    """The record, and its consoles, judged again: never better than the record has it. None if nothing was booted."""
     if not os.path.lexists(place / GUESTS):
         return None
     record = document.read(place / GUESTS, GuestsDocument, _AGAIN)
@@ -172,10 +145,7 @@ def read_guests(place: Path) -> tuple[GuestsDocument, tuple[JudgedBoot, ...]] | 
 
 
 def keep_runs(out: Path, sides: Mapping[str, Path], gates: Path) -> dict[str, Path]:
-    """Copy directories of runs and the gates file into the premerge's directory. Returns the copies, by role.
-
-    Raises SchedlineError: a directory or the file cannot be copied.
-    """
+    """Copy directories of runs and the gates file into the premerge's directory. Returns the copies, by role."""
     kept = {role: out / RUNS / role for role in sides}
     try:
         for role, directory in sides.items():

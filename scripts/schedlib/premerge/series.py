@@ -68,8 +68,6 @@ class PremergeDocument(Document, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class PatchSeries:
-    """Base, head, and the patches between them, first to last."""
-
     base: str
     head: str
     patches: tuple[PremergePatch, ...]
@@ -77,7 +75,6 @@ class PatchSeries:
 
     @property
     def files(self) -> frozenset[str]:
-        """The files that the patches touch."""
         return touched(self.diff)
 
 
@@ -87,10 +84,7 @@ def touched(diff: bytes) -> frozenset[str]:
 
 
 def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> PatchSeries:
-    """A series between two revisions, or of the mails in a file on top of the base.
-
-    Raises SchedlineError: a revision does not exist, the series is empty, or a mail does not apply.
-    """
+    """A series between two revisions, or of the mails in a file on top of the base."""
     first = revision(tree, base, "--base")
     last = _applied(tree, first, mbox) if mbox else revision(tree, head or "HEAD", "--head")
     if try_git(tree.src, "merge-base", "--is-ancestor", first, last).returncode:

@@ -31,11 +31,8 @@ class Embedded:
     """Where a structure lies in others: the inode in a file system's own inode, the runqueue of a class in struct rq.
 
     A trace names the objects that were allocated. Here they are divided, so that the structure inside is an object of
-    its own, and its layouts become those of the structures around it.
-
-    Attributes:
-        size: of the structure, in bytes.
-        places: by structure around it the paths of the members, and their offsets.
+    its own, and its layouts become those of the structures around it. `places`: by structure around it the paths of the
+    members, and their offsets.
     """
 
     tag: str
@@ -73,7 +70,6 @@ class Embedded:
         return watch.tag in self.places and not watch.prefix and not watch.offset and watch.tag != self.tag
 
     def _structure(self, known: Mapping[str, MappedStructure]) -> MappedStructure:
-        """The structure, from the fields of one around it."""
         tag, rows = next((tag, rows) for tag, rows in self.places.items() if tag in known)
         path, offset = rows[0]
         fields = tuple(
@@ -131,7 +127,6 @@ def _divided(guest: ObservedGuest, pieces: Mapping[str, list[tuple[Watch, int]]]
 
 
 def embedded(structure: Structure, traces: Sequence[Observed]) -> Embedded:
-    """Where a structure lies in those that traces have."""
     tag = structure.type.name
     places: dict[str, tuple[tuple[str, int], ...]] = {}
     for observed in traces:
@@ -188,23 +183,19 @@ def starts(observed: Observed, tag: str) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class TracedWorkload:
-    """A trace, and whether the search may see it."""
+    """A trace, and whether the search may not see it."""
 
     observed: Observed
     held_out: bool
 
     @property
     def name(self) -> str:
-        """For people: what ran, and on how many CPUs."""
         chosen = self.observed.parameters
         return f"{chosen.workload}, {chosen.cpus} CPUs" + (f", {chosen.topology}" if chosen.topology else "")
 
 
 def on_lines_of(observed: Observed, tag: str) -> list[Counts]:
-    """The counts on all lines that a structure has bytes on, for each quantum: also those of what lies beside it.
-
-    `observed`: has the structure as objects of their own, see Embedded.named().
-    """
+    """The counts on all lines that a structure has bytes on, for each quantum: also those of what lies beside it."""
     keys, line = observed.objects_of(tag), observed.parameters.line
     found = []
     for guest in observed.guests:
@@ -224,10 +215,7 @@ def replayed(
     layouts: Mapping[int, StructureLayout],
     place: Path,
 ) -> LayoutCosts:
-    """The costs of a layout, which is given for each size of lines, by playing a trace with replay.c (`program`).
-
-    Raises SchedlineError: the layout does not fit to the trace.
-    """
+    """The costs of a layout, which is given for each size of lines, by playing a trace with replay.c (`program`)."""
     observed, player = workload.observed, Player(program, workload.observed.parameters)
     own = observed.parameters.line
 
@@ -244,7 +232,6 @@ def replayed(
 def costs_of(
     name: str, workload: TracedWorkload, counts: Sequence[Counts], longer: dict[str, int], *, measured: bool
 ) -> LayoutCosts:
-    """What these counts of each quantum say of a layout."""
     return LayoutCosts(
         layout=name,
         workload=workload.name,

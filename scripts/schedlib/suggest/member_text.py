@@ -29,13 +29,10 @@ _LAST_BIT_FIELD = re.compile(r"\w\s*:\s*(?!0\s*;)\w+\s*;\s*(?:#\s*endif\b[^\n]*\
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of a structure's body that moves as a whole.
+    """A piece of a structure's body that moves as a whole: a comment and its declarations, with their #if and #endif.
 
-    Attributes:
-        gap: blank lines, and comments with a blank line behind them, before it. They stay when it moves.
-        text: whole lines: its comment and its declarations, with their #if and #endif.
-        names: the members that it declares, in whatever configuration.
-        fixed: whether it is a mark that has to stay where it is.
+    `gap`: blank lines, and comments with a blank line behind them, before it: they stay when it moves. `fixed`: it is
+    a mark that has to stay.
     """
 
     gap: str
@@ -55,7 +52,6 @@ class Piece:
 
     @property
     def begins_with_bits(self) -> bool:
-        """Whether its first member is a bit field."""
         return bool(_BIT_FIELD.search(f"{self._declared()};"))
 
     def _declared(self) -> str:
@@ -79,7 +75,6 @@ class Piece:
         return start, len(bare)
 
     def with_alignment(self, wanted: bool) -> str:
-        """The text with or without the attribute of its first member."""
         if self.aligned == wanted:
             return self.text
         start, end = self._declarator()
@@ -96,14 +91,11 @@ class Piece:
 
     @property
     def code(self) -> str:
-        """Without comments."""
         return _COMMENT.sub("", self.text)
 
 
 @dataclass(frozen=True)
 class Body:
-    """A structure in a file: what is before its first member, the pieces, and what follows behind the last."""
-
     before: str
     pieces: tuple[Piece, ...]
     after: str
@@ -127,7 +119,6 @@ class Body:
         return self.before + re.sub(r"\n{3,}", "\n\n", "".join(rows)) + self.after
 
     def joined(self, first: int, last: int) -> Body:
-        """The same, with the pieces from the first to the last as one."""
         one = self.pieces[first]
         for piece in self.pieces[first + 1 : last + 1]:
             one = _as_one(one, piece)
@@ -158,7 +149,6 @@ def number_moved(order: Sequence[int]) -> int:
 
 
 def moved_pieces(order: Sequence[int]) -> tuple[int, ...]:
-    """The pieces that move, if as few as possible do."""
     stay = _longest_rising(order)
     return tuple(number for number in order if number not in stay)
 

@@ -23,11 +23,9 @@ _ALIGNMENTS = (16, 32, 64, 128, 256, 4096)
 
 @dataclass(frozen=True)
 class MovablePart:
-    """A member, or members that share memory: a union, bit fields.
+    """A member, or members that share memory: names, and offsets relative to the part.
 
-    Attributes:
-        members: their names, the offset of each relative to the part.
-        align: a line or more if a type inside starts a line.
+    Its alignment is a line or more if a type inside starts a line.
     """
 
     members: tuple[tuple[str, int], ...]
@@ -44,11 +42,7 @@ class MovablePart:
 class MovableUnit:
     """A piece of the source that has members in this kernel.
 
-    Attributes:
-        piece: its number in the source.
-        parts: in their order, each placed as its alignment demands.
-        segment: it can only move among the units of its own; marks and pinned members separate them.
-        can_align: whether an attribute can make it start a line.
+    It moves only within its segment: marks and pinned members separate them. `can_align`: by an attribute.
     """
 
     piece: int
@@ -58,12 +52,10 @@ class MovableUnit:
 
     @property
     def members(self) -> tuple[str, ...]:
-        """The names of all its members."""
         return tuple(name for part in self.parts for name, _ in part.members)
 
     @property
     def size(self) -> int:
-        """In bytes, without padding."""
         return sum(part.size for part in self.parts)
 
 
@@ -81,15 +73,7 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Movable:
-    """A structure whose members can be moved.
-
-    Attributes:
-        units: in the order of the source.
-        start: the arrangement of the source.
-        line: bytes of the kernel's lines.
-        align: of the type, whatever its members need.
-        empty: members that have no bytes.
-    """
+    """A structure whose members can be moved. `line` is the kernel's, `align` the type's, `empty` has no bytes."""
 
     tag: str
     units: tuple[MovableUnit, ...]
@@ -100,12 +84,10 @@ class Movable:
 
     @cached_property
     def parts(self) -> tuple[tuple[int, MovablePart], ...]:
-        """All parts in the order of the source, each with the number of its unit."""
         return tuple((number, part) for number, unit in enumerate(self.units) for part in unit.parts)
 
     @cached_property
     def _first(self) -> tuple[int, ...]:
-        """The number of each unit's first part."""
         return tuple(accumulate((len(unit.parts) for unit in self.units), initial=0))
 
     def offsets(self, arrangement: Arrangement, line: int) -> tuple[list[int], int]:
@@ -123,11 +105,9 @@ class Movable:
         return offsets, up(at, self.alignment(arrangement, line))
 
     def size(self, arrangement: Arrangement, line: int = 0) -> int:
-        """The size of the structure, by default where lines have the kernel's size."""
         return self.offsets(arrangement, line or self.line)[1]
 
     def alignment(self, arrangement: Arrangement, line: int) -> int:
-        """The alignment of the structure, in bytes."""
         most = max(self.align, *(part.align for _, part in self.parts))
         return line if arrangement.aligned or most >= _SMALLEST_LINE else most
 
@@ -163,12 +143,7 @@ def sharing_together(structure: Structure, body: Body) -> Body:
 def movable(
     structure: Structure, fields: Sequence[MappedField], body: Body, line: int, pinned: Collection[str]
 ) -> Movable:
-    """The units of a structure.
-
-    Args:
-        structure: from the kernel's debug information.
-        fields: those that have no fields inside, by which alignment is known.
-        pinned: members that have to stay where they are.
+    """The units of a structure. `fields`: those that have no fields inside, by which alignment is known.
 
     Raises SchedlineError: the source does not explain the offsets of this kernel.
     """
@@ -247,10 +222,7 @@ def _members_of_pieces(structure: Structure, body: Body, tag: str) -> Iterator[t
 def _parts(
     members: Sequence[Member], fields: Sequence[MappedField], unnamed: Sequence[Unnamed]
 ) -> Iterator[MovablePart]:
-    """The parts of a piece. Members that overlap share memory, and so do those beside them in the same unit of bits.
-
-    Those of a struct or union without a name are one part, with its padding.
-    """
+    """The parts of a piece. Members that overlap share memory, and so do those beside them in the same unit of bits."""
     group: list[Member] = []
     around: list[Unnamed] = []
     end = 0

@@ -68,7 +68,6 @@ class _Program:
         return row
 
     def ask(self, lines: Iterable[Line]) -> None:
-        """Learn the misses on lines."""
         new = [line for line in lines if line not in self.known]
         for start in range(0, len(new), _BATCH):
             part = new[start : start + _BATCH]
@@ -91,15 +90,10 @@ class _Program:
 class LineCosts(ExitStack):
     """The costs of lines in several traces, each in the guest of its middle quantum. A context.
 
-    Attributes:
-        hot: for each part, its pieces that some CPU accessed: offset in the part, and the piece's bit.
+    `hot`: for each part, its pieces that some CPU accessed: offset in the part, and the piece's bit.
     """
 
     def __init__(self, program: Path, traces: Sequence[Observed], structure: Movable, place: Path) -> None:
-        """Start `program` (scripts/c2c/lines.c, compiled) for each trace; `place` is a scratch directory.
-
-        Raises SchedlineError: a trace is damaged.
-        """
         offsets, _ = structure.offsets(structure.start, structure.line)
         rows: list[str] = []
         pieces: dict[int, list[tuple[int, int]]] = {}  # for each part: offset in the part, number
@@ -130,7 +124,6 @@ class LineCosts(ExitStack):
         self._pool = self.enter_context(ThreadPoolExecutor(max(len(self._programs), 1)))
 
     def of(self, lines: Iterable[Line]) -> list[Mapping[Line, int]]:
-        """For each trace the misses on lines, these among others."""
         wanted = sorted(set(lines))
         list(self._pool.map(lambda program: program.ask(wanted), self._programs))
         return [program.known for program in self._programs]
@@ -140,10 +133,7 @@ class LineCosts(ExitStack):
 class Objective:
     """What is minimised: misses in percent of those today, mean of the traces, and what the change costs a reviewer.
 
-    Attributes:
-        most_bytes: the largest size allowed, with the kernel's lines.
-        weights: of each size of lines; together 1.
-        price: of each unit that moves, and of each attribute, in percent.
+    `most_bytes`: with the kernel's lines. `price`: of each unit that moves, and of each attribute, in percent.
     """
 
     most_bytes: int
@@ -152,11 +142,9 @@ class Objective:
 
 
 class Search:
-    """One structure and its traces.
+    """One structure and its traces. `allowed`: by the contracts.
 
-    Args:
-        allowed: whether the contracts allow an arrangement.
-        begins: where on a line of each size the objects begin, unless their alignment puts them at its start.
+    `begins`: where on a line of each size the objects begin, unless their alignment puts them at its start.
     """
 
     def __init__(
@@ -186,12 +174,10 @@ class Search:
         return list(found.values())
 
     def misses(self, arrangement: Arrangement, line: int) -> list[int]:
-        """The misses of each trace."""
         wanted = self._lines(arrangement, line)
         return [sum(known[each] for each in wanted) for known in self._costs.of(wanted)]
 
     def scores(self, arrangements: Sequence[Arrangement]) -> list[float]:
-        """The objective of each arrangement."""
         sizes = tuple(self._objective.weights)
         lines = [[self._lines(each, size) for size in sizes] for each in arrangements]
         known = self._costs.of({line for rows in lines for row in rows for line in row})
@@ -213,13 +199,11 @@ class Search:
         return self._structure.size(arrangement) <= self._objective.most_bytes
 
     def _places(self, order: tuple[int, ...], number: int) -> range:
-        """The positions in its segment to which a unit can go, once it has been taken out."""
         units = self._structure.units
         segment = [at for at, each in enumerate(order) if units[each].segment == units[number].segment]
         return range(segment[0], segment[-1] + 1)
 
     def _alignable(self, *numbers: int) -> frozenset[int]:
-        """Those of some units that an attribute can make start a line."""
         return frozenset(number for number in numbers if self._structure.units[number].can_align)
 
     def neighbours(self, arrangement: Arrangement, moving: Sequence[int]) -> Iterator[Arrangement]:
@@ -260,14 +244,12 @@ class Search:
     def _better(
         self, arrangement: Arrangement, score: float, moving: Sequence[int]
     ) -> tuple[float, Arrangement] | None:
-        """The best neighbour that the contracts allow, if it is better."""
         around = [each for each in dict.fromkeys(self.neighbours(arrangement, moving)) if self._fits(each)]
         ranked = sorted(zip(self.scores(around), range(len(around)), strict=True))
         better = [(value, around[at]) for value, at in ranked if value < score - _SMALL]
         return next(((value, each) for value, each in better[:_MOST_TRIED] if self._allowed(each)), None)
 
     def shaken(self, arrangement: Arrangement, random: Random) -> Arrangement:
-        """The arrangement with some units moved at random."""
         for _ in range(20):
             found = arrangement
             for _ in range(_SHAKES):

@@ -70,7 +70,6 @@ class Held:
     """The promises that hold in a kernel."""
 
     def __init__(self, vmlinux: Path, structure: Movable) -> None:
-        """Raises SchedlineError: the vmlinux has no debug information."""
         rules, every = rules_about(structure.tag), our_rules()
         self._structure, self._layout = structure, layout_of_built(vmlinux, rules)
         changes = {rule.id: rule.change for rule in rules.rules}
@@ -105,18 +104,15 @@ class FixedMembers(Strict, frozen=True):
 
 
 class FixedMembersFile(Strict, frozen=True):
-    """configs/fixed-members.toml: by structure."""
-
     structure: dict[str, FixedMembers]
 
 
 def fixed_members(path: Path = CONFIGS / "fixed-members.toml") -> dict[str, FixedMembers]:
-    """The table; SchedlineError if the file is none."""
     return read_toml(path, FixedMembersFile).structure
 
 
 def pinned_of(tag: str) -> tuple[str, ...]:
-    """The members of a structure that have to stay; SchedlineError, with the reason, if that is all of them."""
+    """The members of a structure that have to stay; SchedlineError if that is all of them."""
     found = fixed_members().get(tag)
     if found and found.stay == ("*",):
         raise SchedlineError(f"all members of struct {tag} have to stay: {found.source}", "ask for another structure")
@@ -125,14 +121,6 @@ def pinned_of(tag: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Case:
-    """What a search is about.
-
-    Attributes:
-        where: the structures around it that were traced.
-        place: a scratch directory.
-        out: where results and logs go.
-    """
-
     options: SuggestOptions
     workloads: list[TracedWorkload]
     tree: Tree
@@ -146,10 +134,6 @@ class _Case:
 
 
 def suggest(options: SuggestOptions) -> Verdict:
-    """Search, count, and write a patch if there is a gain that survives.
-
-    Raises SchedlineError: a trace does not fit, or the structure's source does not explain its layout.
-    """
     started, cache = datetime.now(UTC).replace(microsecond=0), cache_dir()
     pinned_of(options.struct)
     doctor.require(["build", "layout", *options.tree.needs])
@@ -195,10 +179,6 @@ def suggest(options: SuggestOptions) -> Verdict:
 
 
 def _case(options: SuggestOptions, place: Path, out: Path) -> _Case:
-    """The traces and the kernel that they are of; what of the structure can move, and its source in pieces.
-
-    Raises SchedlineError: they do not fit together, or a trace has none of its objects.
-    """
     workloads, tag = _workloads(options, place), options.struct
     traces = [each.observed for each in workloads]
     first, tree = traces[0], open_tree(cache_dir(), options.tree)
@@ -250,14 +230,12 @@ def _directory(path: Path) -> Path:
 
 
 def measurement_of(observed: Observed, options: SuggestOptions) -> Measurement:
-    """The measurement that a trace comes from."""
     shape = shape_of(observed.parameters.topology, observed.parameters.cpus)
     quanta = tuple(guest.quantum for guest in observed.guests)
     return Measurement(observed.parameters, shape, quanta, changes=options.changes)
 
 
 def _searched(case: _Case, held: Held) -> tuple[Arrangement, int]:
-    """The order that is found, and how many were tried."""
     options, structure = case.options, case.structure
     size = structure.size(structure.start)
     most = options.bytes if options.bytes is not None else up(size, structure.line)
@@ -286,7 +264,6 @@ def _beginnings(seen: Sequence[Observed], structure: Movable) -> dict[int, int]:
 
 
 def _counted(case: _Case, found: Arrangement) -> tuple[LayoutCosts, ...]:
-    """The costs of today's layout and of the suggestion in each workload."""
     structure, costs = case.structure, []
     program, sides = plugin_guest.replayer(cache_dir()), ((TODAY, structure.start), (SUGGESTED, found))
     with step("playing the traces with each layout"):
@@ -323,10 +300,6 @@ def _proven(case: _Case, found: SuggestDocument, arrangement: Arrangement) -> Su
 
 
 def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[LayoutCosts]:
-    """What a kernel with the suggestion costs, in each workload.
-
-    Raises SchedlineError: it does not build, or the compiler puts a member elsewhere than was computed.
-    """
     cache, tag, composition = cache_dir(), case.options.struct, case.subject.planned.composition
     commit = put_files(case.tree, composition.commit, {case.file: text.encode()}, "A suggested order of members\n")
     changed = replace(composition, commit=with_tests(case.tree, commit))

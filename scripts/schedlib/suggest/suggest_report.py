@@ -22,12 +22,7 @@ Mark = Literal["yes", "no", "no longer"]
 
 
 class SuggestedMove(Strict, frozen=True):
-    """A member at another place.
-
-    Attributes:
-        before, after: its offset, in bytes.
-        aligned: whether an attribute makes it start a line; `no longer` if that attribute goes.
-    """
+    """A member at another place. `aligned`: whether an attribute makes it start a line; `no longer` if that goes."""
 
     name: Word
     before: Count
@@ -36,14 +31,10 @@ class SuggestedMove(Strict, frozen=True):
 
 
 class LayoutCosts(Strict, frozen=True):
-    """What a layout costs in one workload.
+    """What a layout costs in one workload, which the search saw unless it was held out.
 
-    Attributes:
-        layout: `today`, `suggested`, or another one that was counted, too.
-        held_out: whether the search did not see this workload.
-        measured: whether a kernel with this layout ran; else its trace was played again.
-        misses, upgrades, false_shared: of the structure, with the kernel's lines, one number for each quantum.
-        longer_lines: misses of the middle quantum with other lines, by their size.
+    A kernel ran with it if `measured`, else a trace was played again. There is one count for each quantum;
+    `longer_lines` are misses of the middle quantum, by the size of the lines.
     """
 
     layout: Word
@@ -57,15 +48,7 @@ class LayoutCosts(Strict, frozen=True):
 
 
 class SuggestDocument(Document, frozen=True, kw_only=True):
-    """schedline c2c suggest: an order of members, and its evidence.
-
-    Attributes:
-        fingerprint: of the kernel of the traces.
-        file: the one that declares the structure.
-        status: `gain`, or why there is none; see status_of().
-        seed, seconds: of the search.
-        tried: orders whose misses were counted.
-    """
+    """schedline c2c suggest: an order of members, and its evidence. `fingerprint`: of the kernel of the traces."""
 
     schema: Literal["suggest-1"]
     tool: Word
@@ -84,10 +67,8 @@ class SuggestDocument(Document, frozen=True, kw_only=True):
 
 
 def status_of(costs: Sequence[LayoutCosts], *, has_measured: bool) -> str:
-    """`gain`, or why there is none.
-
-    No workload may have more misses in any quantum. One that the search has seen, and one that it has not, has fewer in
-    each.
+    """`gain`, or why there is none: no workload may have more misses in any quantum, one that the search has seen has
+    fewer in each, and so has one that it has not.
     """
     by = {(row.layout, row.workload, row.measured): row for row in costs}
     better = {False: False, True: False}
@@ -136,7 +117,6 @@ def message(found: SuggestDocument, cpus: str) -> str:
 
 
 def _table(costs: Sequence[LayoutCosts]) -> str:
-    """Workloads, today's misses and those of the suggestion."""
     rows = []
     for row in costs:
         if row.layout == TODAY:
@@ -149,7 +129,6 @@ def _table(costs: Sequence[LayoutCosts]) -> str:
 
 
 def moved_members(structure: Movable, found: Arrangement) -> tuple[SuggestedMove, ...]:
-    """The members that move, or whose attribute changes."""
     before, after = (structure.members(each, structure.line) for each in (structure.start, found))
     rows = []
     for number in sorted({*moved_pieces(found.order), *(found.aligned ^ structure.start.aligned)}):
@@ -161,7 +140,6 @@ def moved_members(structure: Movable, found: Arrangement) -> tuple[SuggestedMove
 
 
 def text(found: SuggestDocument) -> str:
-    """The report: verdict first, then what moves, and what each layout costs."""
     return "\n".join(_rows(found)) + "\n"
 
 
