@@ -26,6 +26,7 @@ from schedlib.verdict import Verdict
 pytestmark = pytest.mark.tools
 
 main = main_of(premerge_verb)
+Capture = pytest.CaptureFixture[str]
 
 LOGS = Path(__file__).parents[1] / "logs"
 TESTS = [
@@ -49,13 +50,7 @@ def guests(place: Path, log: str, seen: str = "PASS") -> None:
 def series(place: Path, **more: Any) -> None:
     patch = {"commit": "c" * 40, "subject": "sched: Move a field", "patch_id": PATCH, "sha256": ""}
     parts = [{"name": "mutants", "verdict": "PASS", "summary": "3 of 3 killed", "lines": []}]
-    content = {
-        "schema": "premerge-1",
-        "tool": "t",
-        "started": "2026-11-22T07:00:00Z",
-        "status": "PASS",
-        "tree": "linux",
-    }
+    content = {"schema": "premerge-1", "tool": "t", "started": "2026-11-22T07:00:00Z", "status": "PASS", "tree": "l"}
     content |= {"base": "b" * 40, "head": "c" * 40, "patches": [patch], "parts": parts} | more
     (place / premerge_verb.SERIES).write_text(json.dumps(content))
 
@@ -73,13 +68,25 @@ def out(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def made(place: Path, capsys: pytest.CaptureFixture[str], code: int) -> str:
-    assert main(["premerge", "evidence", str(place)]) == code
+def told(capsys: Capture, code: int, *words: object) -> str:
+    """What `premerge evidence` prints with this exit code."""
+    assert main(["premerge", "evidence", *map(str, words)]) == code
     return capsys.readouterr().out
 
 
-def test_a_good_series(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = made(out, capsys, 0)
+def verified(capsys: Capture, code: int, out: Path, text: str) -> str:
+    (out.parent / "said.txt").write_text(text)
+    return told(capsys, code, "verify", out.parent / "said.txt", out)
+
+
+def add_runs(place: Path) -> None:
+    campaign = campaigns.Campaign(place / premerge_verb.RUNS)
+    campaign.boots(campaigns.noise(1), campaigns.noise(2))
+    (place / premerge_verb.GATES).write_text(campaigns.GATES)
+
+
+def test_a_good_series(out: Path, capsys: Capture) -> None:
+    text = told(capsys, 0, out)
     assert text.startswith(BEGIN) and text.endswith(f"verdict: PASS\n{END}\n")
     assert max(map(len, text.splitlines())) <= 72
     for said in (
@@ -99,7 +106,7 @@ def test_a_good_series(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("base", "head", "code", "said"),
     [
-        ("", "OLD_RD", 1, "layout, the rules of each change on the head (P, F, - n/a): FAIL"),
+        ("", "OLD_RD", 1, "layout, the rules of each change on the head (P, F, - n/a): FAIL\n"),
         ("", "OLD_RD", 1, "broken by the series: rd-lines.R1 (x86_64): "),
         # A member that no rule names is judged as the premerge judged it.
         ("", "RD_STRANGER", 1, "broken by the series: rd-lines.R2 (x86_64): "),
@@ -108,134 +115,109 @@ def test_a_good_series(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_rules_are_judged_on_base_and_head(
-    base: str, head: str, code: int, said: str, out: Path, capsys: pytest.CaptureFixture[str]
+    base: str, head: str, code: int, said: str, out: Path, capsys: Capture
 ) -> None:
     pair = tuple(toys.toy(*name.split()) for name in (base, head))
     record.write_layouts(out, {"x86_64": (pair[0], pair[1])}, Verdict.PASS)
-    assert said in made(out, capsys, code)
+    assert said in told(capsys, code, out)
 
 
-def test_what_only_the_sources_show_makes_it_worse_never_better(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_only_the_sources_show_makes_it_worse_never_better(out: Path, capsys: Capture) -> None:
     same, broken = (toys.toy(), toys.toy()), (toys.toy(), toys.toy("OLD_RD"))
     record.write_layouts(out, {"x86_64": same}, Verdict.INCONCLUSIVE, ["sched.h:3: not compiled"])
-    assert "as the sender saw it: sched.h:3: not compiled" in made(out, capsys, 3)
+    assert "as the sender saw it: sched.h:3: not compiled" in told(capsys, 3, out)
     record.write_layouts(out, {"x86_64": broken}, Verdict.PASS)
-    made(out, capsys, 1)
+    told(capsys, 1, out)
 
 
-def test_what_fails_since_the_series(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_fails_since_the_series(out: Path, capsys: Capture) -> None:
     guests(out / "head", "panic.log")
-    text = made(out, capsys, 1)
+    text = told(capsys, 1, out)
     assert "fails since the series: " in text and "panic" in text
     guests(out / "base", "panic.log")
-    assert "fails on the base, too: " in made(out, capsys, 3)
+    assert "fails on the base, too: " in told(capsys, 3, out)
 
 
-def test_what_only_the_sender_saw_makes_it_worse_never_better(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_only_the_sender_saw_makes_it_worse_never_better(out: Path, capsys: Capture) -> None:
     guests(out / "head", "pass.log", seen="FAIL")
-    assert "uml-8" in made(out, capsys, 3)
+    assert "uml-8" in told(capsys, 3, out)
     guests(out / "head", "panic.log", seen="PASS")
-    assert made(out, capsys, 1)
+    assert told(capsys, 1, out)
     bad = [{"name": "mutants", "verdict": "INCONCLUSIVE", "summary": "2 of 3 killed", "lines": ["survives: x: y"]}]
     guests(out / "head", "pass.log")
     series(out, parts=bad)
-    assert "survives: x: y" in made(out, capsys, 3)
+    assert "survives: x: y" in told(capsys, 3, out)
 
 
-def test_runs(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    campaign = campaigns.Campaign(out / premerge_verb.RUNS)
-    campaign.boots(campaigns.noise(1), campaigns.noise(2))
-    (out / premerge_verb.GATES).write_text(campaigns.GATES)
-    text = made(out, capsys, 0)
+def test_runs(out: Path, capsys: Capture) -> None:
+    add_runs(out)
+    text = told(capsys, 0, out)
     assert "runs: PASS" in text and "gates file: the sender's own" in text and "10+10" in text
     assert max(map(len, text.splitlines())) <= 72
     for file in out.glob("runs/candidate/*.json"):
         content = json.loads(file.read_text())
         content["metrics"][0]["value"] *= 1.5
         file.write_text(json.dumps(content))
-    text = made(out, capsys, 1)
+    text = told(capsys, 1, out)
     assert "timer.p99" in text and "runs: FAIL" in text
 
 
-def test_cache_line_traffic(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "not counted" in made(out, capsys, 0)
+def test_cache_line_traffic(out: Path, capsys: Capture) -> None:
+    assert "not counted" in told(capsys, 0, out)
     both(out, 1000, 1000)
-    text = made(out, capsys, 0)
+    text = told(capsys, 0, out)
     assert "cache-line traffic, rt on 8 emulated CPUs" in text and "7 files" in text
     both(out, 1000, 9000)
-    assert "FAIL: root_domain, false_shared" in made(out, capsys, 1)
+    assert "FAIL: root_domain, false_shared" in told(capsys, 1, out)
     document.write(out / premerge_verb.TRAFFIC / MEASURED_FILE, measured(rto_count=600, overloaded=200))
-    text = made(out, capsys, 1)
+    text = told(capsys, 1, out)
     assert "measured on a machine" in text and "root_domain.rto_count" in text
     assert max(map(len, text.splitlines())) <= 72
 
 
-def test_runs_alone(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    place = tmp_path / "big"
-    campaign = campaigns.Campaign(place / premerge_verb.RUNS)
-    campaign.boots(campaigns.noise(1), campaigns.noise(2))
-    (place / premerge_verb.GATES).write_text(campaigns.GATES)
-    text = made(place, capsys, 0)
+def test_runs_alone(tmp_path: Path, cache: Path, capsys: Capture) -> None:
+    add_runs(tmp_path)
+    text = told(capsys, 0, tmp_path)
     assert "no series: runs alone" in text and "layout: not looked at" in text
-
-
-def test_a_damaged_series_is_not_taken_for_runs_alone(tmp_path: Path, cache: Path) -> None:
-    campaign = campaigns.Campaign(tmp_path / premerge_verb.RUNS)
-    campaign.boots(campaigns.noise(1), campaigns.noise(2))
     (tmp_path / premerge_verb.SERIES).write_text("{")
     with pytest.raises(SchedlineError, match="is no premerge-1"):
-        main(["premerge", "evidence", str(tmp_path)])
+        told(capsys, 0, tmp_path)
 
 
-def test_verify(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    text = made(out, capsys, 0)
-    file = tmp_path / "said.txt"
-    for shape in (text, "hello\n\n" + text + "\nbye\n", "".join(f"> {line}\n" for line in text.splitlines())):
-        file.write_text(shape)
-        assert main(["premerge", "evidence", "verify", str(file), str(out)]) == 0
-        assert "the data show what the text says" in capsys.readouterr().out
+def test_verify(out: Path, capsys: Capture) -> None:
+    text = told(capsys, 0, out)
+    for shape in (text, f"hello\n\n{text}\nbye\n", "".join(f"> {line}\n" for line in text.splitlines())):
+        assert "the data show what the text says" in verified(capsys, 0, out, shape)
 
 
 @pytest.mark.parametrize(
     ("was", "lie"),
     [("  PASS", "  FAIL"), ("PPPP-PP", "PPPPPPP"), ("verdict: PASS", "verdict: FAIL"), ("b" * 40, "d" * 40)],
 )
-def test_a_text_that_says_more_than_the_data(
-    out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, was: str, lie: str
-) -> None:
-    text = made(out, capsys, 0)
+def test_a_text_that_says_more_than_the_data(was: str, lie: str, out: Path, capsys: Capture) -> None:
+    text = told(capsys, 0, out)
     assert was in text
-    (tmp_path / "said.txt").write_text(text.replace(was, lie))
-    assert main(["premerge", "evidence", "verify", str(tmp_path / "said.txt"), str(out)]) == 1
-    assert "the data do not show what the text says" in capsys.readouterr().out
+    assert "the data do not show what the text says" in verified(capsys, 1, out, text.replace(was, lie))
 
 
-def test_data_that_became_worse(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_data_that_became_worse(out: Path, capsys: Capture) -> None:
     """A sender who keeps the good text must also show the data from which it was made."""
-    (tmp_path / "said.txt").write_text(made(out, capsys, 0))
+    text = told(capsys, 0, out)
     guests(out / "head", "panic.log")
-    assert main(["premerge", "evidence", "verify", str(tmp_path / "said.txt"), str(out)]) == 1
-    assert "+KUnit, from the consoles: FAIL" in capsys.readouterr().out
+    assert "+KUnit, from the consoles: FAIL" in verified(capsys, 1, out, text)
 
 
-def test_a_mail_with_another_patch(out: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, kernel: Path) -> None:
+def test_a_mail_with_another_patch(out: Path, capsys: Capture, kernel: Path) -> None:
     (kernel / "file.c").write_text("int one;\n")
     git(kernel, "add", "-A")
     git(kernel, "commit", "-qm", "sched: Add a file")
     mail = git(kernel, "format-patch", "--stdout", "-1")
-    identity = git(kernel, "show", "--pretty=%H")
-    own = tmp_path / "show"
-    own.write_text(identity)
-    shown = subprocess.run(["git", "patch-id", "--stable"], stdin=own.open(), capture_output=True, check=True).stdout
-    patch = {"commit": "c", "subject": "sched: Add a file", "patch_id": shown.decode().split()[0], "sha256": ""}
-    series(out, patches=[patch])
-    file = tmp_path / "0001.patch"
-    file.write_text(mail.replace("\n---\n", f"\n---\n{made(out, capsys, 0)}\n", 1))
-    assert main(["premerge", "evidence", "verify", str(file), str(out)]) == 0
-    assert "patch itself was not given" not in capsys.readouterr().out
-    file.write_text(file.read_text().replace("+int one;", "+int two;"))
-    assert main(["premerge", "evidence", "verify", str(file), str(out)]) == 1
-    assert "the data are not about its patch" in capsys.readouterr().out
+    argv = ["git", "patch-id", "--stable"]
+    shown = subprocess.run(argv, input=git(kernel, "show"), capture_output=True, check=True, text=True).stdout
+    series(out, patches=[{"commit": "c", "subject": "sched: Add a file", "patch_id": shown.split()[0], "sha256": ""}])
+    mail = mail.replace("\n---\n", f"\n---\n{told(capsys, 0, out)}\n", 1)
+    assert "patch itself was not given" not in verified(capsys, 0, out, mail)
+    assert "the data are not about its patch" in verified(capsys, 1, out, mail.replace("+int one;", "+int two;"))
 
 
 @pytest.mark.parametrize("name", [premerge_verb.LAYOUTS, f"head/{premerge_verb.GUESTS}"])
@@ -256,20 +238,24 @@ def test_damage(out: Path, name: str, content: str) -> None:
         main(["premerge", "evidence", str(out)])
 
 
-@pytest.mark.parametrize("number", [-1, 1.5, "8", True, None])
-def test_offsets_that_are_none(out: Path, number: object) -> None:
+@pytest.mark.parametrize(
+    ("place", "key", "value", "said"),
+    [
+        *(
+            (("structures", "rq", "members", 0), "offset", number, r"members\[0\]\.offset: Expected int")
+            for number in (-1, 1.5, "8", True, None)
+        ),
+        (("holds",), "NOTHING", True, "holds for x86_64 knows the conditions of other contracts: NOTHING"),
+    ],
+)
+def test_layouts_that_are_none(out: Path, place: tuple[str | int, ...], key: str, value: object, said: str) -> None:
     content = json.loads((out / premerge_verb.LAYOUTS).read_text())
-    content["columns"]["x86_64"][1]["structures"]["rq"]["members"][0]["offset"] = number
+    found = content["columns"]["x86_64"][1]
+    for step in place:
+        found = found[step]
+    found[key] = value
     (out / premerge_verb.LAYOUTS).write_text(json.dumps(content))
-    with pytest.raises(SchedlineError, match=r"members\[0\]\.offset: Expected int"):
-        main(["premerge", "evidence", str(out)])
-
-
-def test_a_condition_that_is_none(out: Path) -> None:
-    content = json.loads((out / premerge_verb.LAYOUTS).read_text())
-    content["columns"]["x86_64"][1]["holds"]["NOTHING"] = True
-    (out / premerge_verb.LAYOUTS).write_text(json.dumps(content))
-    with pytest.raises(SchedlineError, match="holds for x86_64 knows the conditions of other contracts: NOTHING"):
+    with pytest.raises(SchedlineError, match=said):
         main(["premerge", "evidence", str(out)])
 
 
@@ -279,14 +265,9 @@ def test_a_console_that_is_missing(out: Path) -> None:
         main(["premerge", "evidence", str(out)])
 
 
-def test_nothing_there(out: Path, tmp_path: Path) -> None:
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    with pytest.raises(SchedlineError, match="neither"):
-        main(["premerge", "evidence", str(empty)])
-    (empty / "said.txt").write_text(f"{BEGIN}\nhalf")
+def test_half_a_text(out: Path, capsys: Capture) -> None:
     with pytest.raises(SchedlineError, match="no complete evidence"):
-        main(["premerge", "evidence", "verify", str(empty / "said.txt"), str(out)])
+        verified(capsys, 2, out, f"{BEGIN}\nhalf")
 
 
 def test_words_are_checked_before_libraries_are_needed(out: Path, tmp_path: Path) -> None:
