@@ -25,7 +25,7 @@ from schedlib.layout.patch_findings import broken_rules, with_old_names
 from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_rule, presence_of
 from schedlib.premerge import record
 from schedlib.premerge.parts import Booted, blame, compared, said_by
-from schedlib.premerge.premerge_verb import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, EvidenceOptions, require_premerge
+from schedlib.premerge.premerge_verb import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, EvidenceOptions
 from schedlib.premerge.series import PremergeDocument, PremergePart
 from schedlib.progress import counted, printable, wrapped
 from schedlib.tree.debian import sha256_of
@@ -46,7 +46,6 @@ Section = tuple[Verdict | None, list[str]]
 
 def _evidence(directory: Path) -> tuple[Verdict, str, tuple[str, ...]]:
     """The verdict on the data, by the rules of this schedline, not of the sender's; the text, and its patch ids."""
-    require_premerge(directory)
     file = directory / SERIES
     series = (
         document.read(file, PremergeDocument, "make it again: schedline premerge") if os.path.lexists(file) else None

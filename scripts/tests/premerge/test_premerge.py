@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -70,53 +70,48 @@ def test_mails_are_the_same_series(tree: Tree, series_kdir: Path, tmp_path: Path
 
 
 def test_series_that_are_none(tree: Tree, series_kdir: Path, tmp_path: Path) -> None:
-    with pytest.raises(SchedlineError, match="no revision"):
-        read_series(tree, "nowhere", None, None)
-    with pytest.raises(SchedlineError, match="no patch between"):
-        read_series(tree, "HEAD", None, None)
-    with pytest.raises(SchedlineError, match="not an ancestor"):
-        read_series(tree, "HEAD", "base", None)
-    with pytest.raises(SchedlineError, match="no file"):
-        read_series(tree, "base", None, tmp_path / "absent")
     (tmp_path / "empty").write_text("From nobody\n\nhello\n")
-    with pytest.raises(SchedlineError, match="holds no patch"):
-        read_series(tree, "base", None, tmp_path / "empty")
-    broken = mailbox(series_kdir, tmp_path / "broken.mbox")
-    broken.write_text(
-        broken.read_text().replace(" \tunsigned int", " \tunsigned long").replace("-\tunsigned", "-\tlong")
-    )
-    with pytest.raises(SchedlineError, match="patch 2 of 2 does not apply"):
-        read_series(tree, "base", None, broken)
-    with pytest.raises(SchedlineError, match="patch 1 of 2 changes nothing"):
-        read_series(tree, "HEAD", None, mailbox(series_kdir, tmp_path / "series.mbox"))
-
-
-def kunit_part(monkeypatch: pytest.MonkeyPatch, tree: Tree, base: Booted, head: Booted) -> Part:
-    """The KUnit part, with these results of the guests."""
-    series = read_series(tree, "base", None, None)
-    said: Mapping[str, Booted] = {series.base: base, series.head: head}
-    monkeypatch.setattr(parts, "booted", lambda cache, tree, commit, *rest: said[commit])
-    return parts.kunit(Path("cache"), tree, series, NOTHING, Path("out"))
+    good, broken = (mailbox(series_kdir, tmp_path / f"{name}.mbox") for name in ("good", "broken"))
+    text = broken.read_text().replace(" \tunsigned int", " \tunsigned long")
+    broken.write_text(text.replace("-\tunsigned", "-\tlong"))
+    rows: list[tuple[str, str | None, Path | None, str]] = [
+        ("nowhere", None, None, "no revision"),
+        ("HEAD", None, None, "no patch between"),
+        ("HEAD", "base", None, "not an ancestor"),
+        ("base", None, tmp_path / "absent", "no file"),
+        ("base", None, tmp_path / "empty", "holds no patch"),
+        ("base", None, broken, "patch 2 of 2 does not apply"),
+        ("HEAD", None, good, "patch 1 of 2 changes nothing"),
+    ]
+    for base, head, mbox, said in rows:
+        with pytest.raises(SchedlineError, match=said):
+            read_series(tree, base, head, mbox)
 
 
 GOOD = Booted(Verdict.PASS, NOTHING, 100, 5)
+BAD = Booted(Verdict.FAIL, frozenset(["sched_cpupri:oracle"]), 99, 5)
+WORSE = Booted(Verdict.FAIL, frozenset(["sched_cpupri:oracle", "panic"]), 10, 5)
+OLD = "fails on the base, too: sched_cpupri:oracle"
 
 
-def test_what_fails_since_the_series_fails(monkeypatch: pytest.MonkeyPatch, tree: Tree) -> None:
-    bad = Booted(Verdict.FAIL, frozenset(["sched_cpupri:oracle"]), 99, 5)
-    part = kunit_part(monkeypatch, tree, GOOD, bad)
-    assert part.verdict is Verdict.FAIL
-    assert part.lines == ("fails since the series: sched_cpupri:oracle",)
-
-
-def test_what_failed_before_is_not_its_fault_and_no_pass(monkeypatch: pytest.MonkeyPatch, tree: Tree) -> None:
-    bad = Booted(Verdict.FAIL, frozenset(["sched_cpupri:oracle"]), 99, 5)
-    assert kunit_part(monkeypatch, tree, bad, bad).verdict is Verdict.INCONCLUSIVE
-    worse = Booted(Verdict.FAIL, frozenset(["sched_cpupri:oracle", "panic"]), 10, 5)
-    assert kunit_part(monkeypatch, tree, bad, worse).verdict is Verdict.FAIL
-    mended = kunit_part(monkeypatch, tree, bad, GOOD)
-    assert mended.verdict is Verdict.PASS
-    assert mended.lines == ("fixed by the series: sched_cpupri:oracle",)
+@pytest.mark.parametrize(
+    ("base", "head", "verdict", "lines"),
+    [
+        (GOOD, BAD, Verdict.FAIL, ("fails since the series: sched_cpupri:oracle",)),
+        # What failed before is not its fault, and no pass.
+        (BAD, BAD, Verdict.INCONCLUSIVE, (OLD,)),
+        (BAD, WORSE, Verdict.FAIL, ("fails since the series: panic", OLD)),
+        (BAD, GOOD, Verdict.PASS, ("fixed by the series: sched_cpupri:oracle",)),
+    ],
+)
+def test_what_fails_since_the_series_fails(
+    base: Booted, head: Booted, verdict: Verdict, lines: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tree: Tree
+) -> None:
+    series = read_series(tree, "base", None, None)
+    results = {series.base: base, series.head: head}
+    monkeypatch.setattr(parts, "booted", lambda cache, tree, commit, *rest: results[commit])
+    part = parts.kunit(Path("cache"), tree, series, NOTHING, Path("out"))
+    assert (part.verdict, part.lines) == (verdict, lines)
 
 
 @pytest.mark.parametrize(
@@ -151,14 +146,9 @@ def content_of(tree: Tree, found: Sequence[Part]) -> PremergeDocument:
 
 
 def test_page_and_junit(tree: Tree) -> None:
+    tests = (("x86_64", Verdict.FAIL, "\x1b"),)
     found = [
-        Part(
-            "layout",
-            Verdict.FAIL,
-            "1 rule broken " * 9,
-            ("x86_64: rq-order.Q1 " * 9,),
-            (("x86_64", Verdict.FAIL, "\x1b"),),
-        ),
+        Part("layout", Verdict.FAIL, "1 rule broken " * 9, ("x86_64: rq-order.Q1 " * 9,), tests),
         Part("kunit", None, "left out by --skip"),
         Part("mutants", Verdict.INCONCLUSIVE, "1 survives", (), (("a/b", Verdict.INCONCLUSIVE, "c"),)),
     ]
@@ -289,13 +279,7 @@ def test_b4_is_told_which_remarks_are_warnings() -> None:
     layout = Part("layout", Verdict.FAIL, "1 rules broken", ("both", "lines"), findings=found)
     parts = [layout, Part("kunit", Verdict.INCONCLUSIVE, "unclear"), Part("c2c", Verdict.PASS, "as before")]
     one, other = premerge_job._checks(parts)
-    assert (one.tool, one.status, [each["status"] for each in json.loads(one.details)]) == (
-        "schedline layout",
-        "fail",
-        ["fail", "warn"],
-    )
-    assert (other.tool, other.status, json.loads(other.details)) == (
-        "schedline kunit",
-        "warn",
-        [{"status": "warn", "description": "unclear"}],
-    )
+    statuses = [each["status"] for each in json.loads(one.details)]
+    assert (one.tool, one.status, statuses) == ("schedline layout", "fail", ["fail", "warn"])
+    assert (other.tool, other.status) == ("schedline kunit", "warn")
+    assert json.loads(other.details) == [{"status": "warn", "description": "unclear"}]
