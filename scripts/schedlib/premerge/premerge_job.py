@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from pathlib import Path
 from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.contracts.contract_rules import our_rules, pack_rules
+from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.b4_checks import B4Check, CheckRemark, CheckStatus, checks_text, tracked_range, with_remarks
 from schedlib.formats.junit import JUnitCase, Mark, junit_document
@@ -20,9 +22,9 @@ from schedlib.layout.columns import columns_for, ensure_tools
 from schedlib.layout.patch_check import as_sarif, remarks
 from schedlib.layout.patch_text import touches_layout
 from schedlib.names import pack_names
-from schedlib.premerge import parts, record
+from schedlib.premerge import parts
 from schedlib.premerge.parts import Part
-from schedlib.premerge.premerge_verb import SERIES, PremergeOptions
+from schedlib.premerge.premerge_verb import GATES, RUNS, SERIES, PremergeOptions
 from schedlib.premerge.series import PatchSeries, PremergeDocument, PremergePart, read_series
 from schedlib.progress import counted, say, wrapped
 from schedlib.tree.changes import present_changes
@@ -123,7 +125,13 @@ def _runs(options: PremergeOptions, out: Path) -> Part:
     if options.placebo:
         sides["placebo"] = options.placebo
     gates = options.gates or "default"
-    kept = record.keep_runs(out, sides, gates_path(gates))
+    kept = {role: out / RUNS / role for role in sides}
+    try:
+        for role, directory in sides.items():
+            shutil.copytree(directory, kept[role])
+        shutil.copyfile(gates_path(gates), out / GATES)
+    except (OSError, shutil.Error) as error:
+        raise SchedlineError(f"the runs cannot be copied to {out}: {error}", "ls -l these directories") from error
     found = compare(GateOptions(kept["base"], kept["candidate"], gates, placebo=kept.get("placebo")))
     document.write(out / "gate.json", found)
     verdict, said = found.status, gate_report.text(found)

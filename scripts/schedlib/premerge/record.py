@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +26,7 @@ from schedlib.guest.boot import LOG_LIMIT, Ending, GuestRun
 from schedlib.layout.members import Structure
 from schedlib.layout.rule_judge import Layout
 from schedlib.names import pack_names
-from schedlib.premerge.premerge_verb import GATES, GUESTS, LAYOUTS, RUNS
+from schedlib.premerge.premerge_verb import GUESTS, LAYOUTS
 from schedlib.verdict import Verdict, worst
 
 _AGAIN = "make it again: schedline premerge"
@@ -54,17 +53,12 @@ def _conditions() -> frozenset[str]:
     return frozenset(condition for rules in judged_rules() for condition in rules.conditions())
 
 
-def kept_layout(layout: Layout) -> KeptLayout:
-    holds = {condition: condition in layout.holds for condition in sorted(_conditions())}
-    return KeptLayout(layout.line, holds, dict(layout.structures))
-
-
 class GuestRow(Strict, frozen=True):
     """One guest, whose console is NAME.log: how it ended, and its verdict, as the program that booted it saw them."""
 
     name: Annotated[str, Meta(pattern="^[^/]+$")]
     cpus: Positive
-    ending: Literal["exited", "timed out", "killed", "died", "unknown"]
+    ending: Ending
     seen: Verdict
 
 
@@ -97,7 +91,13 @@ class OffsetsDocument(Document, frozen=True, kw_only=True):
 def write_layouts(
     out: Path, pairs: Mapping[str, tuple[Layout, Layout] | None], seen: Verdict, said: Sequence[str] = ()
 ) -> None:
-    columns = {name: pair and (kept_layout(pair[0]), kept_layout(pair[1])) for name, pair in pairs.items()}
+    conditions = sorted(_conditions())
+
+    def kept(layout: Layout) -> KeptLayout:
+        holds = {condition: condition in layout.holds for condition in conditions}
+        return KeptLayout(layout.line, holds, dict(layout.structures))
+
+    columns = {name: pair and (kept(pair[0]), kept(pair[1])) for name, pair in pairs.items()}
     document.write(out / LAYOUTS, OffsetsDocument(schema="offsets-5", columns=columns, seen=seen, said=tuple(said)))
 
 
@@ -116,13 +116,17 @@ def read_layouts(out: Path) -> OffsetsDocument | None:
 
 def write_guests(place: Path, plan: CheckPlan, boots: Sequence[JudgedBoot]) -> None:
     """Record what each guest had to run, how it ended, and its verdict. Written last."""
-    rows = [
-        {"name": boot.name, "cpus": cpus, "ending": boot.run.ending.value, "seen": boot.judgement.verdict.name}
-        for cpus, boot in zip(plan.classes, boots, strict=True)
-    ]
-    lacking = {suite.name: suite.why for suite in plan.left_out}
-    found = {"target": plan.target.name, "left_out": lacking, "expected": sorted(plan.expected), "guests": rows}
-    document.write_plain(place / GUESTS, GuestsDocument, {"schema": "guests-1", **found})
+    found = GuestsDocument(
+        schema="guests-1",
+        target=plan.target.name,
+        left_out={suite.name: suite.why for suite in plan.left_out},
+        expected=tuple(sorted(plan.expected)),
+        guests=tuple(
+            GuestRow(boot.name, cpus, boot.run.ending, boot.judgement.verdict)
+            for cpus, boot in zip(plan.classes, boots, strict=True)
+        ),
+    )
+    document.write(place / GUESTS, found)
 
 
 def read_guests(place: Path) -> tuple[GuestsDocument, tuple[JudgedBoot, ...]] | None:
@@ -132,25 +136,13 @@ def read_guests(place: Path) -> tuple[GuestsDocument, tuple[JudgedBoot, ...]] | 
     record = document.read(place / GUESTS, GuestsDocument, _AGAIN)
     boots: list[JudgedBoot] = []
     for row in record.guests:
-        log, ending = place / f"{row.name}.log", Ending(row.ending)
+        log = place / f"{row.name}.log"
         try:
             console = read_regular(log, LOG_LIMIT)
         except OSError as error:
             raise SchedlineError(f"{log}, which {GUESTS} names, cannot be read: {error.strerror}", _AGAIN) from error
         expected = expected_tests(row.cpus, None, list(record.left_out))
-        judgement = judge(console, expected, ending=ending, known_races=explained)
+        judgement = judge(console, expected, ending=row.ending, known_races=explained)
         judgement = replace(judgement, verdict=worst([judgement.verdict, row.seen]))
-        boots.append(JudgedBoot(row.name, GuestRun((), log, ending), judgement))
+        boots.append(JudgedBoot(row.name, GuestRun((), log, row.ending), judgement))
     return record, tuple(boots)
-
-
-def keep_runs(out: Path, sides: Mapping[str, Path], gates: Path) -> dict[str, Path]:
-    """Copy directories of runs and the gates file into the premerge's directory. Returns the copies, by role."""
-    kept = {role: out / RUNS / role for role in sides}
-    try:
-        for role, directory in sides.items():
-            shutil.copytree(directory, kept[role])
-        shutil.copyfile(gates, out / GATES)
-    except (OSError, shutil.Error) as error:
-        raise SchedlineError(f"the runs cannot be copied to {out}: {error}", "ls -l these directories") from error
-    return kept

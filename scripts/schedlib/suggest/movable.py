@@ -151,7 +151,9 @@ def movable(
     for name in pinned:
         if structure.member(name) is None:
             raise SchedlineError(f"configs/fixed-members.toml: {tag} has no member {name}", "correct it")
-    units = []
+    marks = [number for number, piece in enumerate(body.pieces) if piece.fixed]
+    units: list[MovableUnit] = []
+    behind = 0
     for number, members in _members_of_pieces(structure, body, tag):
         piece = body.pieces[number]
         # The alignment that the attribute of the piece demands of its first member may go.
@@ -159,8 +161,13 @@ def movable(
         free = [replace(each, align=1) if each is first and piece.aligned else each for each in members]
         names = {member.name for member in members}
         unnamed = [each for each in structure.unnamed if each.names and names.issuperset(each.names)]
-        units.append(MovableUnit(number, tuple(_parts(free, fields, unnamed)), 0, piece.can_align))
-    units = list(_with_segments(units, body, pinned, structure))
+        # What is pinned or marks a place has a segment of its own: so does an array without elements, as at the end.
+        alone = piece.fixed or not names.isdisjoint(pinned)
+        alone |= not any(each.size or each.type.startswith("struct ") for each in members)
+        behind += alone
+        segment = behind + sum(mark < number for mark in marks)
+        units.append(MovableUnit(number, tuple(_parts(free, fields, unnamed)), segment, piece.can_align))
+        behind += alone
     there = {member.name: member.offset for member in structure.members}
     aligned = frozenset(
         number
@@ -258,22 +265,3 @@ def _alignment(offset: int, size: int) -> int:
     """The most that a scalar at this offset can need."""
     both = offset | size or 1
     return min(both & -both, _WORD)
-
-
-def _with_segments(
-    units: Sequence[MovableUnit], body: Body, pinned: Collection[str], structure: Structure
-) -> Iterator[MovableUnit]:
-    """The units with their segments. What is pinned or marks a place has one of its own."""
-    marks = [number for number, piece in enumerate(body.pieces) if piece.fixed]
-    behind = 0
-    for unit in units:
-        alone = body.pieces[unit.piece].fixed or any(name in pinned for name in unit.members)
-        alone |= all(_is_mark(structure.member(name)) for name in unit.members)
-        behind += alone
-        yield replace(unit, segment=behind + sum(mark < unit.piece for mark in marks))
-        behind += alone
-
-
-def _is_mark(member: Member | None) -> bool:
-    """Whether it is an array without elements, such as one that ends a structure: its name stands for a place."""
-    return member is not None and not member.size and not member.type.startswith("struct ")

@@ -15,7 +15,6 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -129,37 +128,38 @@ class LineCosts(ExitStack):
         return [program.known for program in self._programs]
 
 
-@dataclass(frozen=True)
-class Objective:
-    """What is minimised: misses in percent of those today, mean of the traces, and what the change costs a reviewer.
-
-    `most_bytes`: with the kernel's lines. `price`: of each unit that moves, and of each attribute, in percent.
-    """
-
-    most_bytes: int
-    weights: Mapping[int, float] = field(default_factory=lambda: {64: 0.6, 128: 0.25, 256: 0.15})
-    price: float = 0.2
+WEIGHTS: Mapping[int, float] = {64: 0.6, 128: 0.25, 256: 0.15}
+"""Of each size of lines; together 1."""
 
 
 class Search:
-    """One structure and its traces. `allowed`: by the contracts.
+    """One structure and its traces.
 
-    `begins`: where on a line of each size the objects begin, unless their alignment puts them at its start.
+    Misses in percent of those today, mean of the traces, and what the change costs a reviewer are minimised.
+
+    Args:
+        most: bytes that the structure may have, with the kernel's lines.
+        allowed: whether the contracts allow an arrangement.
+        begins: where on a line of each size the objects begin, unless their alignment puts them at its start.
+        price: of each unit that moves, and of each attribute, in percent.
     """
 
     def __init__(
         self,
         structure: Movable,
         costs: LineCosts,
-        objective: Objective,
-        allowed: Callable[[Arrangement], bool],
+        most: int,
+        allowed: Callable[[Arrangement], bool] = lambda _: True,
         begins: Mapping[int, int] | None = None,
+        *,
+        weights: Mapping[int, float] = WEIGHTS,
+        price: float = 0.2,
     ) -> None:
-        self._structure, self._costs, self._objective, self._allowed = structure, costs, objective, allowed
-        self._begins = begins or {}
+        self._structure, self._costs, self._most, self._allowed = structure, costs, most, allowed
+        self._begins, self._weights, self._price = begins or {}, weights, price
         self._hot = [(number, pieces) for number, pieces in sorted(costs.hot.items()) if pieces]
         self.hot_units = sorted({structure.parts[number][0] for number, _ in self._hot})
-        self._base = {line: self.misses(structure.start, line) for line in {*objective.weights, structure.line}}
+        self._base = {line: self.misses(structure.start, line) for line in {*weights, structure.line}}
         self.tried = 0
 
     def _lines(self, arrangement: Arrangement, line: int) -> list[Line]:
@@ -178,7 +178,7 @@ class Search:
         return [sum(known[each] for each in wanted) for known in self._costs.of(wanted)]
 
     def scores(self, arrangements: Sequence[Arrangement]) -> list[float]:
-        sizes = tuple(self._objective.weights)
+        sizes = tuple(self._weights)
         lines = [[self._lines(each, size) for size in sizes] for each in arrangements]
         known = self._costs.of({line for rows in lines for row in rows for line in row})
         found = []
@@ -189,14 +189,14 @@ class Search:
                     sum(costs[line] for line in row) / max(base, 1)
                     for costs, base in zip(known, self._base[size], strict=True)
                 ]
-                total += 100 * self._objective.weights[size] * sum(shares) / len(shares)
-            total += self._objective.price * arrangement.changes(self._structure.start)
+                total += 100 * self._weights[size] * sum(shares) / len(shares)
+            total += self._price * arrangement.changes(self._structure.start)
             found.append(total + _LINE_PRICE * self._structure.size(arrangement) / self._structure.line)
         self.tried += len(arrangements)
         return found
 
     def _fits(self, arrangement: Arrangement) -> bool:
-        return self._structure.size(arrangement) <= self._objective.most_bytes
+        return self._structure.size(arrangement) <= self._most
 
     def _places(self, order: tuple[int, ...], number: int) -> range:
         units = self._structure.units

@@ -38,7 +38,7 @@ from schedlib.suggest import layout_costs, suggest_report
 from schedlib.suggest.layout_costs import Embedded, TracedWorkload, embedded, refuse_absent, starts
 from schedlib.suggest.member_text import Body, body_of, moved_pieces
 from schedlib.suggest.movable import Arrangement, Movable, movable, sharing_together
-from schedlib.suggest.search import LineCosts, Objective, Search
+from schedlib.suggest.search import LineCosts, Search
 from schedlib.suggest.suggest_report import SUGGESTED, TODAY, LayoutCosts, SuggestDocument
 from schedlib.tree.compose import with_tests
 from schedlib.tree.kernel_tree import Tree, open_tree, put_files, sender
@@ -244,7 +244,7 @@ def _searched(case: _Case, held: Held) -> tuple[Arrangement, int]:
     seen = [case.where.named(each.observed) for each in case.workloads if not each.held_out]
     begins = _beginnings(seen, structure)
     with LineCosts(plugin_guest.line_counter(cache_dir()), seen, structure, case.place) as costs:
-        search = Search(structure, costs, Objective(most), held.allow, begins)
+        search = Search(structure, costs, most, held.allow, begins)
         with step("searching"):
             return search.best(RESTARTS, _SEED, lambda text: say(f"  {text}")), search.tried
 

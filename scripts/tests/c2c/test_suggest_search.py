@@ -29,7 +29,7 @@ from schedlib.suggest import suggest_job
 from schedlib.suggest.layout_costs import Embedded, TracedWorkload, replayed
 from schedlib.suggest.member_text import body_of
 from schedlib.suggest.movable import Arrangement, Movable, movable
-from schedlib.suggest.search import LineCosts, Objective, Search
+from schedlib.suggest.search import LineCosts, Search
 from schedlib.suggest.suggest_job import Held, measurement_of, with_others
 from schedlib.suggest.suggest_report import LayoutCosts, harmed, status_of
 from schedlib.tree.source import Presence
@@ -79,7 +79,7 @@ def test_the_sum_over_lines_is_what_the_model_counts(
     accesses = [each for each in mixed(seed, 3) if int(each.split()[2], 16) % 4096 + int(each.split()[3]) <= 96]
     seen = observed(tmp_path, accesses, 3)
     with LineCosts(program, [seen], toy(), tmp_path) as costs:
-        search = Search(toy(), costs, Objective(96, {line: 1.0}, 0.0), lambda _: True)
+        search = Search(toy(), costs, 96, weights={line: 1.0}, price=0)
         (found,) = search.misses(toy().start, line)
     watched = [f"watch {AT + 4096 * at:x} 96 1" for at in range(3)]
     rows = replay.lines([*watched, *accesses], (4, line, 1, 4, 4, "one", "some"), "-")
@@ -107,7 +107,7 @@ def searched(
 ) -> tuple[Arrangement, list[int], list[int]]:
     """The order that is found, its misses, and those of today."""
     with LineCosts(program, [seen], toy(), place) as costs:
-        search = Search(toy(), costs, Objective(most, {64: 1.0}, price), allowed)
+        search = Search(toy(), costs, most, allowed, weights={64: 1.0}, price=price)
         found = search.best(2, 1, lambda _: None)
         check(found, search)
         return found, search.misses(found, 64), search.misses(toy().start, 64)
@@ -162,7 +162,7 @@ def test_where_objects_begin_on_a_line_decides_what_shares_one(program: Path, tm
     with LineCosts(program, [seen], toy(), tmp_path) as costs:
 
         def misses(begins: dict[int, int], order: Arrangement) -> list[int]:
-            return Search(toy(), costs, Objective(192), lambda _: True, begins).misses(order, 64)
+            return Search(toy(), costs, 192, begins=begins).misses(order, 64)
 
         start, aligned = toy().start, Arrangement(toy().start.order, frozenset({3}))
         assert misses({64: 32}, start) < misses({}, start)
