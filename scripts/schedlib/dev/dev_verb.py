@@ -220,7 +220,34 @@ def add_parser(verbs: Verbs) -> None:
         job="dev.own_tests.quick",
         libraries=("test",),
     )
-    _add_mutants(verbs)
+    add_verb(
+        verbs,
+        "mutants",
+        "prove that each test can fail",
+        first=[
+            "schedline dev mutants                      all of configs/mutants/; hours with an empty cache",
+            "schedline dev mutants --only 'rd-lines/*'  those of one change",
+            "schedline dev mutants --on attack          a new member at every place of the contracted structures",
+            "schedline dev mutants --generated          those that operators make of the functions under test; hours",
+        ],
+        text="""
+        Applies each diff of configs/mutants/ to the patched tree, builds and boots it. One of the tests that its
+        Killed-by header names has to fail. Answers are kept in the cache, so an interrupted run goes on.
+
+        --generated takes the functions of configs/generated-mutants.toml instead. Operators change each of them in one
+        place at a time: they drop or negate a part of a condition, drop a statement or a barrier, change a constant,
+        an operator, the order of arguments or what is returned. One kernel for each configuration has all of them, and
+        each is booted. A mutant that survives fails, and so does a statement that no guest executes.""",
+        examples=[
+            "schedline dev mutants --from ~/my-diffs   diffs without headers: any failing test kills",
+            "schedline dev mutants --generated --functions rto_next_cpu,cpupri_set",
+            "schedline dev mutants --generated --since HEAD~3 --sample 50   what a series touches",
+        ],
+        options=MutantsOptions,
+        read=_read_mutants,
+        job="dev.mutants_job.mutants",
+        libraries=lambda wanted: (*BASIC, "mutants") if wanted.generated else BASIC,
+    )
     add_verb(
         verbs,
         "bench",
@@ -310,37 +337,6 @@ def add_parser(verbs: Verbs) -> None:
         job="dev.schemas.show",
     )
     schemas.add_argument("name", choices=("check", "contract", "gate", "layout", "premerge", "run"), metavar="NAME")
-
-
-def _add_mutants(verbs: Verbs) -> None:
-    add_verb(
-        verbs,
-        "mutants",
-        "prove that each test can fail",
-        first=[
-            "schedline dev mutants                      all of configs/mutants/; hours with an empty cache",
-            "schedline dev mutants --only 'rd-lines/*'  those of one change",
-            "schedline dev mutants --on attack          a new member at every place of the contracted structures",
-            "schedline dev mutants --generated          those that operators make of the functions under test; hours",
-        ],
-        text="""
-        Applies each diff of configs/mutants/ to the patched tree, builds and boots it. One of the tests that its
-        Killed-by header names has to fail. Answers are kept in the cache, so an interrupted run goes on.
-
-        --generated takes the functions of configs/generated-mutants.toml instead. Operators change each of them in one
-        place at a time: they drop or negate a part of a condition, drop a statement or a barrier, change a constant,
-        an operator, the order of arguments or what is returned. One kernel for each configuration has all of them, and
-        each is booted. A mutant that survives fails, and so does a statement that no guest executes.""",
-        examples=[
-            "schedline dev mutants --from ~/my-diffs   diffs without headers: any failing test kills",
-            "schedline dev mutants --generated --functions rto_next_cpu,cpupri_set",
-            "schedline dev mutants --generated --since HEAD~3 --sample 50   what a series touches",
-        ],
-        options=MutantsOptions,
-        read=_read_mutants,
-        job="dev.mutants_job.mutants",
-        libraries=lambda wanted: (*BASIC, "mutants") if wanted.generated else BASIC,
-    )
 
 
 def _read_mutants(wanted: MutantsOptions) -> MutantsOptions:

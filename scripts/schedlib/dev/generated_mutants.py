@@ -18,9 +18,9 @@ from schedlib import doctor
 from schedlib.cache import cache_dir, digest_of, read_json, write_atomic, write_json
 from schedlib.check.check_boots import expect_arguments
 from schedlib.console.judge import Judgement, TestOutcome, judge
-from schedlib.dev.c_mutants import CodeChange, changes, function, functions
+from schedlib.dev import c_mutants
+from schedlib.dev.c_mutants import COUNTING, CodeChange, Statement, changes, function, functions
 from schedlib.dev.dev_verb import MutantsOptions
-from schedlib.dev.mutant_kernel import CORE, COUNTING, HEADER, PARAMETER, Statement, compiled, kernel_with, schema
 from schedlib.dev.mutants_page import End, GeneratedMutant, GeneratedMutantsDocument, recorded, score, share
 from schedlib.errors import SchedlineError
 from schedlib.formats.data_file import read_toml
@@ -177,7 +177,7 @@ A line that is not whole yet would name another suite."""
 
 
 def _boot(built: Built, number: int, glob: str, timeout: float, log: Path) -> GuestRun:
-    words = [*expect_arguments(built.plan.composition.expected), f"{PARAMETER}={number}"]
+    words = [*expect_arguments(built.plan.composition.expected), f"{c_mutants.PARAMETER}={number}"]
     words += [f"kunit.filter_glob={glob}"] if glob else []
     cpus = built.topology.cpus if built.topology else CPUS
     argv = command_line(built.plan.target, built.kernel.image, cpus, words, "tcg", built.topology)
@@ -190,7 +190,7 @@ def _build(cache: Path, plan: KernelPlan, name: str, data: MutantData, mutants: 
     shape = load_topology(wanted) if wanted else None
     targets = [each for each in data.target if name in each.on]
     filters = {(each.file, function): each.lines for each in targets for function in each.functions}
-    sources = _sources(plan.tree, plan.commit, {*(file for file, _ in filters), HEADER, CORE})
+    sources = _sources(plan.tree, plan.commit, {*(file for file, _ in filters), c_mutants.HEADER, c_mutants.CORE})
     mine = [each for each in mutants if (each.file, each.function) in filters]
     everything = (plan.configuration.digest(), mine)
     place = cache / "generated-mutants" / f"{name}-{digest_of(plan.commit, *everything)}"
@@ -199,17 +199,17 @@ def _build(cache: Path, plan: KernelPlan, name: str, data: MutantData, mutants: 
     refusals = place.with_name(f"{name}-{digest_of(*everything)}.json")
     lacking = set((read_json(refusals) or {}).get("lacking", ()))
     while True:
-        files, counters = schema(sources, [each for each in mine if each.number not in lacking], filters)
+        files, counters = c_mutants.schema(sources, [each for each in mine if each.number not in lacking], filters)
         if record:
             break
         commit = put_files(plan.tree, plan.commit, files, "mutants\n")
-        if refused := compiled(cache, plan, commit):
+        if refused := c_mutants.compiled(cache, plan, commit):
             lacking |= refused.keys()
             write_json(refusals, {"lacking": sorted(lacking)})
             say(f"{name}: {len(refused)} mutants do not compile, {len(mine) - len(lacking)} left")
             continue
         place.mkdir(parents=True, exist_ok=True)
-        record = {"same": sorted(kernel_with(cache, plan, commit, place))}
+        record = {"same": sorted(c_mutants.kernel_with(cache, plan, commit, place))}
         write_json(place / "kernel.json", record)
     kernel = Kernel(place / plan.target.image, place, "")
     same = frozenset(record["same"])

@@ -19,6 +19,7 @@ import shutil
 import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from subprocess import CompletedProcess
 
 from schedlib import doctor
 from schedlib.cache import cache_dir
@@ -73,14 +74,14 @@ def variants(path: Path) -> dict[str, str]:
         raise SchedlineError(f"{path} has another name inside", f"let its first line end in {name}")
     if unknown := sorted(unseen - set(names)):
         raise SchedlineError(f"{path}: no line is marked for {', '.join(unknown)}", "correct the line ` * Unseen:`")
-    fixes = [each for each in names if each.startswith("fix-")]
-    remedies = tuple(fixes) if result[2] == "Sometimes" else ()
+    remedies = tuple(each for each in names if each.startswith("fix-"))
     made: dict[str, tuple[tuple[str, ...], str]] = {name: ((), result[2])}
     for each in names:
-        if each in fixes:
+        if each in remedies:
             made[f"{name}+{each}"] = (each,), "Never"
         else:
-            made[f"{name}+{each.replace('/', '.')}"] = (*remedies, each), "Never" if each in unseen else "Sometimes"
+            chosen = (*(remedies if result[2] == "Sometimes" else ()), each)
+            made[f"{name}+{each.replace('/', '.')}"] = chosen, "Never" if each in unseen else "Sometimes"
     return {
         variant: _RESULT.sub(rf"\g<1>{expected}", with_marks(text, chosen)).replace(name, variant, 1)
         for variant, (chosen, expected) in made.items()
@@ -110,16 +111,16 @@ def check(tree: Tree, only: str = "*") -> tuple[Verdict, str]:
             f"{lacking[0]} is not installed, and the kernel's scripts need it to run litmus tests",
             "install the packages herdtools7 (7.58 or later, in Debian after 13) and time",
         )
-    failed, said = 0, ""
+    failed, said = False, ""
     # herd7 has its own models for assembly of an architecture. An empty option would select the scripts' default.
     for is_c, options in ((True, "-conf linux-kernel.cfg"), (False, " ")):
         if part := {name: text for name, text in files.items() if text.startswith("C ") is is_c}:
-            status, output = _checked(tree, part, options)
-            failed, said = failed or status, said + output
+            done = _checked(tree, part, options)
+            failed, said = failed or bool(done.returncode), said + (done.stdout + done.stderr).decode(errors="replace")
     return Verdict.FAIL if failed else Verdict.PASS, said
 
 
-def _checked(tree: Tree, files: Mapping[str, str], options: str) -> tuple[int, str]:
+def _checked(tree: Tree, files: Mapping[str, str], options: str) -> CompletedProcess[bytes]:
     listed = git(tree.src, "ls-tree", "-r", "--name-only", tree.base, f"{MODEL}/").split()
     if f"{MODEL}/scripts/checkalllitmus.sh" not in listed:
         raise SchedlineError(f"{tree.origin} has no {MODEL}", "give a whole kernel tree: --kdir PATH")
@@ -134,5 +135,4 @@ def _checked(tree: Tree, files: Mapping[str, str], options: str) -> tuple[int, s
         (place / "litmus-tests").mkdir()
         for test, text in files.items():
             (place / "litmus-tests" / f"{test}.litmus").write_text(text)
-        done = run(["bash", "scripts/checkalllitmus.sh"], cwd=place, env={"LKMM_HERD_OPTIONS": options})
-        return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
+        return run(["bash", "scripts/checkalllitmus.sh"], cwd=place, env={"LKMM_HERD_OPTIONS": options})

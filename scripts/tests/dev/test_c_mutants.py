@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from schedlib.dev.c_mutants import changes, counted, function
-from schedlib.dev.mutant_kernel import CORE, HEADER, refused, same_code, schema
+from schedlib.dev.c_mutants import CORE, HEADER, changes, counted, function, refused, same_code, schema
 from schedlib.errors import SchedlineError
 
 TOY = """
