@@ -11,7 +11,7 @@ from typing import Any
 import campaigns
 import pytest
 import toys
-from test_premerge_emulated import both
+from test_premerge import both
 from toy_results import measured
 
 from conftest import git
