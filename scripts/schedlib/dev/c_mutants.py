@@ -48,10 +48,6 @@ class Function:
     statements: tuple[tuple[int, int, int], ...]
     edits: tuple[tuple[str, int, int, str], ...]
 
-    @property
-    def returns(self) -> bool:
-        return not re.match(r"(?:static |inline |__always_inline )*void\s+\w+\s*\(", self.head)
-
     def copy(self, suffix: str, body: str) -> str:
         """The function under another name, which the compiler changes without regard to its callers."""
         head = re.sub(rf"\b{self.name}(?=\s*\()", self.name + suffix, self.head, count=1)
@@ -175,7 +171,8 @@ def _is_whole(node: Node) -> bool:
 def _edits(node: Node, body: Node) -> Iterator[tuple[str, int, int, str]]:
     start, end, kind = node.start_byte, node.end_byte, node.type
     children = node.children
-    if kind in _DROPPED and _is_whole(node) and (kind != "return_statement" or not _ends(node, body)):
+    is_last_return = kind == "return_statement" and node == body.named_children[-1]
+    if kind in _DROPPED and _is_whole(node) and not is_last_return:
         is_barrier = re.match(r"(smp_\w*mb|barrier|smp_\w+_atomic)\w*\(", _text(node))
         yield "drop-barrier" if is_barrier else "drop-statement", start, end, ";"
     if kind == "return_statement" and len(children) > 2:
@@ -209,14 +206,9 @@ def _edits(node: Node, body: Node) -> Iterator[tuple[str, int, int, str]]:
         for by in ("+", "-"):
             yield "constant", start, end, f"({_text(node)} {by} 1)"
     if kind == "argument_list":
-        arguments = node.named_children
-        for one, other in itertools.pairwise(arguments):
+        for one, other in itertools.pairwise(node.named_children):
             between = node.text[one.end_byte - start : other.start_byte - start].decode() if node.text else ", "
             yield "swap-arguments", one.start_byte, other.end_byte, _text(other) + between + _text(one)
-
-
-def _ends(node: Node, body: Node) -> bool:
-    return bool(node.parent == body and node.end_byte == body.named_children[-1].end_byte)
 
 
 def _tokens(text: str) -> str:
@@ -229,19 +221,17 @@ def _lines(source: bytes, start: int, end: int, text: str) -> tuple[str, str]:
     """The lines of a change before and after it, made unique by the lines before them."""
     first, last = source.rfind(b"\n", 0, start) + 1, source.find(b"\n", end)
     last = len(source) if last < 0 else last
-    rows: Sequence[str] = [row.strip() for row in source.decode().splitlines()]
+    rows = [row.strip() for row in source.decode().splitlines()]
     shown = source[first:last].decode()
     before = source[:first].decode().splitlines()
     context = ""
-    while before and sum(_at(rows, (context + shown).split("\n"))) > 1:
+    while before:
+        wanted = [row.strip() for row in (context + shown).split("\n")]
+        if sum(rows[at : at + len(wanted)] == wanted for at in range(len(rows))) < 2:
+            break
         context = before.pop() + "\n" + context
     new = source[first:start].decode() + text + source[end:last].decode()
     return _flat(context + shown), _flat(context + new)
-
-
-def _at(rows: Sequence[str], wanted: Sequence[str]) -> Iterator[bool]:
-    bare = [row.strip() for row in wanted]
-    return (list(rows[at : at + len(bare)]) == bare for at in range(len(rows)))
 
 
 def _flat(text: str) -> str:
@@ -341,7 +331,8 @@ def _switch(original: Function, file: str, bodies: Mapping[int, str], counting: 
 
 
 def _call(original: Function, rest: str) -> str:
-    return f"return {original.name}{rest};" if original.returns else f"{original.name}{rest}; return;"
+    is_void = re.match(r"(?:static |inline |__always_inline )*void\s+\w+\s*\(", original.head)
+    return f"{original.name}{rest}; return;" if is_void else f"return {original.name}{rest};"
 
 
 _WITHIN = re.compile(r"(?:In function|inlined from) .(\w+?)(?:__m(\d+))?(?:\.\w+)*.[:, ]")

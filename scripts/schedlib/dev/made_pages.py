@@ -38,7 +38,7 @@ from schedlib.gate.rules import load_gate
 from schedlib.gate.statistics import bad_share
 from schedlib.gate.tool_formats import FOREIGN_FORMATS
 from schedlib.names import pack_names
-from schedlib.paths import CONFIGS, INSTALLED, KUNIT, PROJECT
+from schedlib.paths import CONFIGS, KUNIT, PROJECT
 from schedlib.runs.workload_suites import load_suite, suite_names
 from schedlib.verdict import BISECT_SKIP, MEANINGS, Verdict
 
@@ -50,8 +50,6 @@ _PART = re.compile(r"(<!-- made: (?P<name>[^>]+?) -->)(?P<old>.*?)(?P<end><!-- e
 
 
 def docs(wanted: DocsOptions) -> Verdict:
-    if INSTALLED:
-        raise SchedlineError("pip has installed schedline without its pages", "run it in a clone")
     files = made(PROJECT)
     differing = [path for path, text in files.items() if not path.exists() or path.read_text() != text]
     for path in differing:
@@ -168,11 +166,6 @@ def _formats() -> str:
     return _table(("format", "how to make a file", "judged"), rows)
 
 
-def _bad_share(*counts: str) -> str:
-    """The share of bad boots that so many boots do not exclude, of which so many are bad."""
-    return f"{100 * bad_share(*map(int, counts)):.0f} %"
-
-
 def _looks() -> str:
     *first, last = map(str, load_gate("default").looks)
     return f"{', '.join(first)} and {last}"
@@ -236,19 +229,11 @@ def _mutants() -> str:
     return "\n".join(score_table([read(path, GeneratedMutantsDocument, "") for path in recorded]))
 
 
-def _transcript(*words: str) -> str:
-    return f"```console\n$ {' '.join(words)}\n{_said(words[1:]).rstrip()}\n```"
-
-
 def _said(words: Sequence[str]) -> str:
     said = io.StringIO()
     with chdir(PROJECT), redirect_stdout(said):
         command.main(words)
     return said.getvalue()
-
-
-def _patch() -> str:
-    return f"```diff\n{(RECORDED / 'first-line.patch').read_text().rstrip()}\n```"
 
 
 def _show() -> str:
@@ -259,7 +244,8 @@ def _show() -> str:
 
 
 PARTS: Mapping[str, Callable[..., str]] = {
-    "bad-share": _bad_share,
+    # What so many boots do not exclude, of which so many are bad.
+    "bad-share": lambda *counts: f"{100 * bad_share(*map(int, counts)):.0f} %",
     "campaign": _campaign,
     "default-gate": _default_gate,
     "looks": _looks,
@@ -270,12 +256,12 @@ PARTS: Mapping[str, Callable[..., str]] = {
     "metrics": _metrics,
     "mutants": _mutants,
     "packs": _packs,
-    "patch": _patch,
+    "patch": lambda: f"```diff\n{(RECORDED / 'first-line.patch').read_text().rstrip()}\n```",
     "rules": _rules,
     "show": _show,
     "suites": _suites,
     "traffic-budgets": _traffic_budgets,
-    "transcript": _transcript,
+    "transcript": lambda *words: f"```console\n$ {' '.join(words)}\n{_said(words[1:]).rstrip()}\n```",
     "verbs": _verbs,
     "workloads": _workloads,
 }

@@ -12,7 +12,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from platform import machine
@@ -152,10 +151,8 @@ def run_kunit(clone: Path, name: str, wanted: KunitRun, changes: Collection[str]
 
 
 def test_tree(options: PlainTreeOptions) -> Verdict:
-    return _compile(options) if options.compile else _run(options)
-
-
-def _run(options: PlainTreeOptions) -> Verdict:
+    if options.compile:
+        return _compile(options)
     machines = {"qemu": "qemu-x86_64", "qemu-threads": "qemu-x86_64", "qemu-arm64": "qemu-arm64"}
     needed = [machine for run, machine in machines.items() if run not in options.skip]
     doctor.require(["build", *options.tree.needs, "uml", *dict.fromkeys(needed)])
@@ -179,8 +176,12 @@ def _run(options: PlainTreeOptions) -> Verdict:
             for test, status in ran.bad.items():
                 print(f"    {status} {test}")
         if options.boots:
-            with _stress():
-                boots = [run_kunit(clone, f"boot-{at + 1}", one_boot(at), changes) for at in range(options.boots)]
+            stress = ["stress-ng", "--quiet", "--cpu", str(os.cpu_count() or 1)]
+            with subprocess.Popen(dying_with_us(stress)) as process:
+                try:
+                    boots = [run_kunit(clone, f"boot-{at + 1}", one_boot(at), changes) for at in range(options.boots)]
+                finally:
+                    process.terminate()
             print(*boots_text(boots), sep="\n")
             failed |= any(each.wrong() for each in boots)
     return Verdict.FAIL if failed else Verdict.PASS
@@ -193,15 +194,6 @@ def boots_text(boots: Sequence[PlainRun]) -> Iterator[str]:
     for number, each in enumerate(boots):
         if each.wrong():
             yield f"boot-{number + 1}, {BOOT_CPUS[number % len(BOOT_CPUS)]} possible CPUs: {each.wrong()}"
-
-
-@contextmanager
-def _stress() -> Iterator[None]:
-    with subprocess.Popen(dying_with_us(["stress-ng", "--quiet", "--cpu", str(os.cpu_count() or 1)])) as process:
-        try:
-            yield
-        finally:
-            process.terminate()
 
 
 def warnings_of(log: str, judged: str) -> tuple[str, ...]:

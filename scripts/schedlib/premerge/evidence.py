@@ -15,14 +15,13 @@ from schedlib import TOOL
 from schedlib.cache import read_text, write_atomic
 from schedlib.check.check_results import JudgedBoot, skips
 from schedlib.console.judge import TestOutcome
-from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.gate.gate_options import GATES as OUR_GATES
 from schedlib.gate.gate_options import GateOptions
 from schedlib.git import try_git
 from schedlib.layout.patch_findings import broken_rules, with_old_names
-from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_rule, presence_of
+from schedlib.layout.rule_judge import RuleOutcome, judge_rule, presence_of
 from schedlib.premerge import record
 from schedlib.premerge.parts import Booted, blame, compared, said_by
 from schedlib.premerge.premerge_verb import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, EvidenceOptions
@@ -97,7 +96,13 @@ def _layout(directory: Path) -> Section:
                 broken.setdefault((result.rule, rules.rule(result.rule).reason), []).append(name)
         more += not is_own
         if is_own:
-            cells = "".join(_letters(ours, change, before, after).ljust(widths[change]) for change in changes)
+            # A change is expected on the head if the base has it.
+            states = {change: presence_of(ours, change, before)[0] for change in changes}
+            expected = frozenset(change for change in changes if states[change] in (Presence.PRESENT, Presence.PARTIAL))
+            letters = dict.fromkeys(changes, "")
+            for rule in ours.rules:
+                letters[rule.change] += _LETTER[judge_rule(ours, rule.id, after, expected).outcome]
+            cells = "".join(letters[change].ljust(widths[change]) for change in changes)
             table.append(f"{name:9}{after.line:<6}{cells}".rstrip())
     judged = any(pair for name, pair in found.columns.items() if "+" not in name)
     verdict = Verdict.FAIL if broken else Verdict.PASS if judged else Verdict.INCONCLUSIVE
@@ -110,14 +115,6 @@ def _layout(directory: Path) -> Section:
     for text in found.said:
         lines += wrapped(f"as the sender saw it: {' '.join(text.split())}")
     return verdict, lines
-
-
-def _letters(rules: Rules, change: str, before: Layout, after: Layout) -> str:
-    """The outcomes of a change's rules on the head. The change is expected if the base has it."""
-    there = presence_of(rules, change, before)[0] in (Presence.PRESENT, Presence.PARTIAL)
-    expected = frozenset([change]) if there else frozenset[str]()
-    names = [rule.id for rule in rules.rules if rule.change == change]
-    return "".join(_LETTER[judge_rule(rules, name, after, expected).outcome] for name in names)
 
 
 def _kunit(directory: Path) -> Section:

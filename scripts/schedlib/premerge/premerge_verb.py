@@ -88,17 +88,6 @@ class EvidenceOptions:
         return Path(self.words[1]) if self.words[0] == "verify" else None
 
 
-def refuse_old(out: Path) -> None:
-    """Reject files of an earlier premerge, which could be taken for this one's."""
-    if old := next((name for name in (SERIES, LAYOUTS, "base", "head", TRAFFIC, RUNS) if (out / name).exists()), None):
-        raise SchedlineError(f"--out: {out} has {old} of an earlier premerge", "name a new directory, or remove it")
-
-
-def require_premerge(directory: Path) -> None:
-    if not (directory / SERIES).is_file() and not (directory / RUNS).is_dir():
-        raise SchedlineError(f"{directory} has neither {SERIES} nor {RUNS}/", "schedline premerge --out DIR makes them")
-
-
 def add_parser(verbs: Verbs) -> None:
     parser = add_verb(
         verbs,
@@ -129,36 +118,8 @@ def add_parser(verbs: Verbs) -> None:
     )
     parser.add_argument("--bisect", action="store_true", help="exit 125 unless the verdict is PASS or FAIL")
     more = parser.add_subparsers(prog=parser.prog, metavar="VERB", help="schedline premerge VERB --help")
-    _add_evidence(more)
-
-
-def _libraries(wanted: PremergeOptions) -> Sequence[str]:
-    if wanted.html:
-        return gate_options.PAGE_LIBRARIES
-    return gate_options.LIBRARIES if wanted.runs else BASIC
-
-
-def _checked(options: PremergeOptions) -> PremergeOptions:
-    # If argparse required these two, it would also require them for `premerge evidence`.
-    if options.kdir is None or (options.base is None and options.form != "b4"):
-        raise SchedlineError(
-            "premerge needs a kernel tree and the revision that the series is based on",
-            "schedline premerge --kdir PATH --base REV, or schedline premerge evidence DIR",
-        )
-    if not (options.kdir / ".git").exists():
-        raise SchedlineError(f"{options.kdir} is no git tree, and a series needs revisions", "give a git tree")
-    if options.measured and "c2c" in options.skip:
-        raise SchedlineError("--measured needs the emulated counts, which --skip leaves out", "do not skip c2c")
-    if (options.placebo or options.gates) and not options.runs:
-        raise SchedlineError("--placebo and --gates need the runs of base and candidate", "give --runs, too")
-    if options.out:
-        refuse_old(options.out)
-    return options
-
-
-def _add_evidence(verbs: Verbs) -> None:
-    parser = add_verb(
-        verbs,
+    evidence = add_verb(
+        more,
         "evidence",
         "what a premerge found, as a text for a mail; verify compares such a text with the data",
         first=[
@@ -181,7 +142,35 @@ def _add_evidence(verbs: Verbs) -> None:
         job="premerge.evidence.evidence",
         libraries=lambda wanted: gate_options.LIBRARIES if (wanted.directory / RUNS).is_dir() else BASIC,
     )
-    parser.usage = f"{parser.prog} [-o FILE] DIR\n       {parser.prog} verify FILE DIR"
+    evidence.usage = f"{evidence.prog} [-o FILE] DIR\n       {evidence.prog} verify FILE DIR"
+
+
+def _libraries(wanted: PremergeOptions) -> Sequence[str]:
+    if wanted.html:
+        return gate_options.PAGE_LIBRARIES
+    return gate_options.LIBRARIES if wanted.runs else BASIC
+
+
+def _checked(options: PremergeOptions) -> PremergeOptions:
+    # If argparse required these two, it would also require them for `premerge evidence`.
+    if options.kdir is None or (options.base is None and options.form != "b4"):
+        raise SchedlineError(
+            "premerge needs a kernel tree and the revision that the series is based on",
+            "schedline premerge --kdir PATH --base REV, or schedline premerge evidence DIR",
+        )
+    if not (options.kdir / ".git").exists():
+        raise SchedlineError(f"{options.kdir} is no git tree, and a series needs revisions", "give a git tree")
+    if options.measured and "c2c" in options.skip:
+        raise SchedlineError("--measured needs the emulated counts, which --skip leaves out", "do not skip c2c")
+    if (options.placebo or options.gates) and not options.runs:
+        raise SchedlineError("--placebo and --gates need the runs of base and candidate", "give --runs, too")
+    # What an earlier premerge has left could be taken for this one's.
+    names = (SERIES, LAYOUTS, "base", "head", TRAFFIC, RUNS)
+    if options.out and (old := next((name for name in names if (options.out / name).exists()), None)):
+        raise SchedlineError(
+            f"--out: {options.out} has {old} of an earlier premerge", "name a new directory, or remove it"
+        )
+    return options
 
 
 def _checked_evidence(options: EvidenceOptions) -> EvidenceOptions:
@@ -193,5 +182,7 @@ def _checked_evidence(options: EvidenceOptions) -> EvidenceOptions:
             raise SchedlineError(f"{verify}: no such file", "name the text, or a mail that has it")
     elif len(options.words) != 1:
         raise SchedlineError("one directory makes one text", "schedline premerge evidence DIR")
-    require_premerge(options.directory)
+    place = options.directory
+    if not (place / SERIES).is_file() and not (place / RUNS).is_dir():
+        raise SchedlineError(f"{place} has neither {SERIES} nor {RUNS}/", "schedline premerge --out DIR makes them")
     return options

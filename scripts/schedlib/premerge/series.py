@@ -119,15 +119,12 @@ def _applied(tree: Tree, base: str, mbox: Path) -> str:
             raise SchedlineError(f"--mbox: {mbox} holds no patch", "b4 am -o- MESSAGE-ID > series.mbox")
         for number, mail in enumerate(patches, 1):
             applied, drift = apply_mail(tree, commit, mail)
-            if applied is None:
+            why = "" if applied else f"does not apply:{hunks(drift)}"
+            trees = {git(tree.src, "rev-parse", f"{each}^{{tree}}") for each in (applied, commit) if each}
+            if applied is None or len(trees) == 1:
                 raise SchedlineError(
-                    f"{mbox}: patch {number} of {len(patches)} does not apply:{hunks(drift)}",
+                    f"{mbox}: patch {number} of {len(patches)} {why or 'changes nothing: the base already has it'}",
                     "give the revision that the series is based on (its base-commit: line) as --base",
-                )
-            if git(tree.src, "rev-parse", f"{applied}^{{tree}}") == git(tree.src, "rev-parse", f"{commit}^{{tree}}"):
-                raise SchedlineError(
-                    f"{mbox}: patch {number} of {len(patches)} changes nothing: the base already has it",
-                    "give the revision that the series is based on as --base",
                 )
             commit = applied
     return commit

@@ -32,11 +32,6 @@ class MovablePart:
     size: int
     align: int
 
-    @property
-    def has_lines(self) -> bool:
-        """Whether its type takes whole lines, however long these are."""
-        return self.align >= _SMALLEST_LINE and self.size > 0 and self.size % self.align == 0
-
 
 @dataclass(frozen=True)
 class MovableUnit:
@@ -101,7 +96,8 @@ class Movable:
                 is_aligned = False
                 at = up(at, align)
                 offsets[place] = at
-                at += up(part.size, line) if part.has_lines else part.size
+                has_lines = part.align >= _SMALLEST_LINE and part.size > 0 and part.size % part.align == 0
+                at += up(part.size, line) if has_lines else part.size
         return offsets, up(at, self.alignment(arrangement, line))
 
     def size(self, arrangement: Arrangement, line: int = 0) -> int:

@@ -48,8 +48,6 @@ class _Program:
     """The program that answers for one guest."""
 
     def __init__(self, program: Path, guest: ObservedGuest, map_file: Path, atoms: int) -> None:
-        if guest.tape is None:
-            raise ValueError("the guest's accesses were not kept")
         argv, pipe = dying_with_us([str(program), str(guest.tape), str(map_file), str(atoms)]), subprocess.PIPE
         environment = clean_environment()
         self._process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, text=True)

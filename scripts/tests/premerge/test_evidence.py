@@ -200,13 +200,6 @@ def test_a_text_that_says_more_than_the_data(was: str, lie: str, out: Path, caps
     assert "the data do not show what the text says" in verified(capsys, 1, out, text.replace(was, lie))
 
 
-def test_data_that_became_worse(out: Path, capsys: Capture) -> None:
-    """A sender who keeps the good text must also show the data from which it was made."""
-    text = told(capsys, 0, out)
-    guests(out / "head", "panic.log")
-    assert "+KUnit, from the consoles: FAIL" in verified(capsys, 1, out, text)
-
-
 def test_a_mail_with_another_patch(out: Path, capsys: Capture, kernel: Path) -> None:
     (kernel / "file.c").write_text("int one;\n")
     git(kernel, "add", "-A")
