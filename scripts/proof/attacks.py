@@ -45,13 +45,7 @@ ADDED = {"atomic_t": "written", "void *": "read"}
 
 
 class Attack(NamedTuple):
-    """One variant of a structure.
-
-    Attributes:
-        text: what was done, for people.
-        declarations: the body.
-        added: the type of the new member; empty for a move.
-    """
+    """One variant of a structure, in words and as a body. `added`: the type of the new member, if it has one."""
 
     text: str
     declarations: tuple[str, ...]
@@ -87,7 +81,6 @@ class Attacked:
 
 
 def declarations(preprocessed: str, tag: str) -> tuple[str, ...]:
-    """The declarations in the body of a structure, from the preprocessor's output."""
     return _defined(preprocessed, tag)[0]
 
 
@@ -120,11 +113,7 @@ def names_in(declaration: str) -> tuple[str, ...]:
 
 
 def attacks(body: Sequence[str], contracted: frozenset[str]) -> Iterator[Attack]:
-    """Each attack on a structure.
-
-    Args:
-        contracted: the members that the contract names.
-    """
+    """Each attack on a structure. `contracted`: the members that the contract names."""
     labels = [", ".join(names_in(each)) or each for each in body]
     for kind, access in ADDED.items():
         for place in range(len(body) + 1):
@@ -146,11 +135,7 @@ INCLUDES = '#include <linux/mmu_context.h>\n#include "../sched.h"\n'
 
 
 def unit(tag: str, variants: Sequence[Attack], includes: str = INCLUDES, attributes: str = "") -> str:
-    """A C file with the variants, each pointed to, so that a compiler describes it.
-
-    Args:
-        attributes: what stands behind the body.
-    """
+    """A C file with the variants, each pointed to, so that a compiler describes it. `attributes`: behind the body."""
     parts = [f"// SPDX-License-Identifier: GPL-2.0\n{includes}"]
     for number, attack in enumerate(variants):
         its_tag = f"{tag}__{number}"
@@ -176,7 +161,6 @@ def read_variants(path: Path, tag: str, variants: Sequence[Attack], base: Layout
 
 
 def with_structure(base: Layout, tag: str, its: Mapping[str, Structure]) -> Layout:
-    """A layout in which one structure is another."""
     kept = {name: each for name, each in base.structures.items() if name.partition(".")[0] != tag}
     return replace(base, structures={**kept, **its})
 
@@ -195,13 +179,7 @@ def sharing(layout: Layout, tag: str, members: frozenset[str]) -> frozenset[froz
 
 @dataclass(frozen=True)
 class Victim:
-    """A structure that is attacked, and what its attacks are held against.
-
-    Attributes:
-        contract: its contract.
-        base: the kernel without an attack.
-        clauses: those about the structure that hold on `base`.
-    """
+    """A structure that is attacked: the kernel without an attack, and the clauses about it that hold there."""
 
     contract: Contract
     base: Layout
@@ -209,18 +187,16 @@ class Victim:
 
     @cached_property
     def hot(self) -> frozenset[str]:
-        """The members of the groups that are not cold."""
         groups = (group for group in self.contract.group if group.class_ is not AccessClass.COLD)
         return frozenset(name for group in groups for name in group.names)
 
     @cached_property
     def closed(self) -> frozenset[str]:
-        """The members whose lines are closed."""
         return frozenset(name for each in self.clauses if each.kind is ClauseKind.ALONE for name in each.members)
 
     @cached_property
     def sharing(self) -> frozenset[frozenset[str]]:
-        """The pairs of hot members that share a line without an attack."""
+        """The pairs of members that have bytes on one line."""
         return sharing(self.base, self.contract.struct, self.hot)
 
     @cached_property
@@ -247,7 +223,6 @@ class Victim:
 
 
 def judge_attack(rules: Rules, victim: Victim, attack: Attack, changed: Layout) -> Attacked:
-    """What an attack did, and the rules that complain."""
     tag = victim.contract.struct
     results = [judge_clause(clause, changed) for clause in victim.clauses]
     broken = [result.clause.rule for result in results if result.outcome is not RuleOutcome.PASS]
@@ -269,7 +244,6 @@ def judge_attack(rules: Rules, victim: Victim, attack: Attack, changed: Layout) 
 
 
 def passing_clauses(rules: Rules, tag: str, layout: Layout) -> tuple[Clause, ...]:
-    """The clauses about a structure that hold."""
     ours = {rule.id for rule in rules.rules}
     return tuple(
         clause
@@ -287,11 +261,7 @@ def _text(path: Path) -> str:
 
 
 def attack_column(cache: Path, tree: Tree, commit: str, column: Column, change: str = "") -> tuple[Attacked, ...]:
-    """Try every attack on every contracted structure of a commit, for one architecture and configuration.
-
-    Args:
-        change: attack only the structures that the rules of this change are about; empty for all.
-    """
+    """Try every attack on the contracted structures of a commit, or on those that the rules of a change are about."""
     ensure_tools([column])
     base = pack_layout(cache, tree, commit, column, our_rules())
     [whole] = units_of(our_rules().files)
@@ -399,12 +369,7 @@ MOVES = 12
 
 @dataclass(frozen=True)
 class PackAttacked:
-    """The attacks on one structure. For each kind: how many the rules complained of, and how many there were.
-
-    Attributes:
-        counts: "closed": a new member came to lie on a closed line; "elsewhere": on any other one; "moved": a member
-            that a rule names was moved.
-    """
+    """The attacks on one structure. For each kind: how many the rules complained of, and how many there were."""
 
     struct: str
     file: str
@@ -491,7 +456,6 @@ def pack_attack_table(found: Sequence[PackAttacked]) -> Iterator[str]:
 
 
 def _attack(tree: Tree) -> Verdict:
-    """Attack the contracted structures on several architectures, and print the table."""
     results: dict[str, tuple[Attacked, ...]] = {}
     for arch, config, change in COLUMNS:
         column = Column(arch_table()[arch], config)
@@ -511,7 +475,6 @@ def _attack_packs(tree: Tree) -> Verdict:
 
 
 def main() -> int:
-    """Make the table of a tree."""
     parser = options.VerbParser(prog="attacks", description=(__doc__ or "").partition("\n")[0])
     options.add_options(parser, options.TreeOptions)
     parser.add_argument("--packs", action="store_true", help="attack the structures of packs")

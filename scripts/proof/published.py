@@ -32,12 +32,7 @@ Amounts = dict[str, tuple[int, ...]]
 
 
 class PublishedRow(Strict, frozen=True):
-    """A row of a line.
-
-    Attributes:
-        field: the object and the field at the row's offset.
-        remote, local: percent of the line's remote and local HITM.
-    """
+    """A row of a line: a field, and percent of the line's remote and local HITM."""
 
     field: Word
     remote: Amount
@@ -57,13 +52,9 @@ class PublishedLine(Strict, frozen=True):
 class EmulatedAs(Strict, frozen=True):
     """How schedline c2c counts what an output of perf shows.
 
-    Attributes:
-        workload: of `schedline c2c`.
-        of: what is ranked, as the result names it: the members on the lines that the source shows, or the whole
-            structure if the source shows all of its hot lines.
-        but: members that are left out.
-        gone: members of the source that 7.3 does not have.
-        layout: the patch beside this file that puts members where they lay then; empty: 7.3 has them there.
+    `of`: what is ranked, the members on the lines that the source shows, or the whole structure if it shows all of its
+    hot lines. `but`: members that are left out. `gone`: members that 7.3 does not have. `layout`: the patch beside this
+    file that puts members where they lay then.
     """
 
     workload: Word
@@ -76,11 +67,7 @@ class EmulatedAs(Strict, frozen=True):
 class EmulatedTop(Strict, frozen=True):
     """The fields that schedline c2c has counted most, one number for each quantum.
 
-    Attributes:
-        measured: the date.
-        fields: loads and atomic operations, by the names of the source.
-        loads: loads alone.
-        fast: the same as fields, of guests with 1 ns for an instruction (--clock 1).
+    `fields`: loads and atomic operations, by the names of the source; `fast`: the same with 1 ns for an instruction.
     """
 
     measured: Word
@@ -95,20 +82,10 @@ class EmulatedTop(Strict, frozen=True):
 
 
 class Published(Strict, frozen=True, kw_only=True):
-    """An output of perf c2c.
+    """An output of perf c2c: lines with numbers, or fields by rank.
 
-    Attributes:
-        name: of the file.
-        title: what was changed or reported.
-        source: where it stands.
-        ran: the workload.
-        line: the lines that it shows with numbers.
-        ranked: fields by rank, the hottest first, if the source has no numbers for them.
-        forwards: its CPU reports a line that another core hands over unmodified as HITM, too: Intel's Ice Lake and
-            later, see table 20-101 of the SDM, volume 3B, encoding 07H.
-        emulation: how its workload is emulated.
-        emulated: what was counted.
-        differs: fields on which both sides disagree, and the reason.
+    `forwards`: its CPU reports a line that another core hands over unmodified as HITM, too: Intel's Ice Lake and later,
+    see table 20-101 of the SDM, volume 3B, encoding 07H. `differs`: fields on which both sides disagree, and why.
     """
 
     name: Word
@@ -145,7 +122,6 @@ class Published(Strict, frozen=True, kw_only=True):
 
 
 def read_published(path: Path) -> Published:
-    """Read a file; SchedlineError if it is invalid."""
     return read_toml(path, Published, stem="name")
 
 
@@ -156,23 +132,17 @@ def top(amounts: Mapping[str, float], number: int = 3) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class TopAgreement:
-    """The first fields of both sides, at most three.
-
-    Attributes:
-        published, emulated: the same number of fields, the hottest first.
-    """
+    """The first fields of both sides, at most three, the hottest first."""
 
     published: tuple[str, ...]
     emulated: tuple[str, ...]
 
     @property
     def same(self) -> int:
-        """How many of the fields are among the first on both sides."""
         return len(set(self.published) & set(self.emulated))
 
     @property
     def first(self) -> bool:
-        """Whether the first field is the same."""
         return self.published[:1] == self.emulated[:1]
 
     @property
@@ -188,12 +158,6 @@ def emulated_top(
 
     Amounts are misses on lines that another CPU had modified. If the CPU of the output reports lines that others had
     unmodified as well, these are added.
-
-    Args:
-        kinds: of accesses that are counted.
-
-    Raises:
-        SchedlineError: the result has nothing of its structures.
     """
     how = published.emulation
     known = published.hitm()
@@ -243,12 +207,10 @@ def agreement_of(published: Published, amounts: Mapping[str, tuple[int, ...]]) -
 
 
 def all_published(directory: Path = PUBLISHED) -> tuple[Published, ...]:
-    """All outputs, by name; SchedlineError if a file is invalid."""
     return tuple(read_published(path) for path in sorted(directory.glob("*.toml")))
 
 
 def page_row(published: Published) -> str:
-    """A row of the table of docs/results/changes.md."""
     found = agreement_of(published, published.emulated.fields)
     cells = [f"`{published.name}`", f"`{published.emulation.workload}`", _three(found.published)]
     same = f"{found.same} of {len(found.published)}"
@@ -293,7 +255,6 @@ def totals_row(published: Sequence[Published], kind: str) -> str:
 
 
 def main() -> None:
-    """Print the rows of the page, or one output beside a result."""
     parser = argparse.ArgumentParser(prog="published")
     parser.add_argument("name", nargs="?", help="a file beside this script")
     parser.add_argument("result", nargs="?", type=Path, help="a result of schedline c2c, or its directory")

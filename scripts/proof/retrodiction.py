@@ -67,14 +67,7 @@ class IncidentAccess(Strict, frozen=True):
 
 
 class Incident(Strict, frozen=True):
-    """A layout that cost something.
-
-    Attributes:
-        blind: written before the contracts were looked at.
-        read: what was read of it.
-        right: the members of which one has to be named.
-        file: what declares the structure; empty: it is looked for.
-    """
+    """A layout that cost something. `blind`: written before the contracts were read. `right`: one has to be named."""
 
     name: Word
     title: Word
@@ -111,15 +104,12 @@ class Judged:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where incidents are judged: a tree, its commit without carried changes, and a configuration."""
-
     cache: Path
     tree: Tree
     stock: str
     column: Column
 
     def layout(self, commit: str, rules: Rules) -> Layout:
-        """The structures of some rules, as a commit has them."""
         return pack_layout(self.cache, self.tree, commit, self.column, rules, self.stock)
 
     def patched(self, name: str, diff: str) -> str:
@@ -137,7 +127,6 @@ class Bench:
 
 
 def read_incidents(directory: Path = INCIDENTS) -> tuple[Incident, ...]:
-    """All incidents, by date; SchedlineError if a file is wrong."""
     found = (read_toml(path, Incident, stem="name") for path in directory.glob("*.toml"))
     return tuple(sorted(found, key=lambda each: (each.date, each.name)))
 
@@ -176,7 +165,6 @@ def complained(result: RuleResult, layout: Layout) -> tuple[str, ...]:
 
 
 def derived_rules(bench: Bench, incident: Incident, file: str, before: str) -> Rules:
-    """The contract that the layout before gives."""
     layout = bench.layout(before, Rules((), (), files={incident.struct: file}))
     declared = Declaration(incident.struct, file, bench.tree.read(file, before) or "", [layout])
     with scratch(bench.cache) as place:
@@ -221,7 +209,6 @@ def _names_right(incident: Incident, names: Sequence[str]) -> bool:
 
 
 def table(rows: Sequence[Judged]) -> list[str]:
-    """The page's table and its last line, in Markdown."""
     heads = ("incident", "structure", "blind", "measured then", "caught", "today's contract")
     out = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for row in rows:
@@ -236,13 +223,11 @@ def table(rows: Sequence[Judged]) -> list[str]:
 
 
 def recorded(path: Path = RECORDED) -> tuple[Judged, ...]:
-    """What was recorded."""
     rows = json.loads(path.read_text())["incidents"]
     return tuple(Judged(**{**row, "said": tuple(row["said"]), "packs": tuple(row["packs"])}) for row in rows)
 
 
 def main() -> None:
-    """Judge each incident on Debian's 7.3; a minute."""
     parser = argparse.ArgumentParser(prog="retrodiction")
     parser.add_argument("--record", action="store_true", help=f"write {RECORDED.name}, too")
     given = parser.parse_args()

@@ -117,13 +117,12 @@ def searched(
     seen: Observed,
     *,
     most: int = 192,
-    price: float = 0.5,
-    allowed: Callable[[Arrangement], bool] = lambda _: True,
     check: Callable[[Arrangement, Search], None] = lambda *_: None,
+    **more: Any,
 ) -> tuple[Arrangement, list[int], list[int]]:
     """The order that is found, its misses, and those of today."""
     with LineCosts(program, [seen], toy(), place) as costs:
-        search = Search(toy(), costs, most, allowed, weights={64: 1.0}, price=price)
+        search = Search(toy(), costs, most, weights={64: 1.0}, **{"price": 0.5, **more})
         found = search.best(2, 1, lambda _: None)
         check(found, search)
         return found, search.misses(found, 64), search.misses(toy().start, 64)
@@ -145,6 +144,11 @@ def test_what_brings_less_than_its_price_stays(
     program: Path, tmp_path: Path, accesses: list[str], price: float
 ) -> None:
     assert searched(program, tmp_path, observed(tmp_path, accesses), price=price)[0] == toy().start
+
+
+def test_a_seed_gives_one_answer(program: Path, tmp_path: Path) -> None:
+    seen = observed(tmp_path, mixed(7, 1))
+    assert searched(program, tmp_path, seen) == searched(program, tmp_path, seen)
 
 
 def test_a_promise_and_the_size_are_kept(program: Path, tmp_path: Path) -> None:
@@ -204,11 +208,6 @@ def test_no_neighbour_of_the_answer_is_better(
     searched(program, tmp_path, observed(tmp_path, ping(*read, *written)), price=0, check=check)
 
 
-def test_a_seed_gives_one_answer(program: Path, tmp_path: Path) -> None:
-    seen = observed(tmp_path, mixed(7, 1))
-    assert searched(program, tmp_path, seen) == searched(program, tmp_path, seen)
-
-
 def test_a_damaged_tape_is_refused(program: Path, tmp_path: Path) -> None:
     seen = observed(tmp_path, WRITTEN_BESIDE_READ)
     tape = seen.middle.tape
@@ -264,9 +263,6 @@ def test_a_gain_has_to_be_in_each_quantum_of_each_workload(
     assert status_of(costs, has_measured=bool(ran)) == status
     assert status_of([TODAY, BETTER], has_measured=False) == UNSEEN
     assert status_of([TODAY, cost("suggested", (10, 11))], has_measured=False) == "no gain"
-
-
-def test_harm_with_longer_lines_is_told() -> None:
     assert harmed([TODAY, BETTER]) == []
     (line,) = harmed([TODAY, cost("suggested", (5, 6), longer_lines={"128": 6})])
     assert line == "lines of 128 bytes, rt: 5 misses become 6"
@@ -333,22 +329,18 @@ def test_an_object_is_divided_into_what_is_inside_and_what_is_around(tmp_path: P
 
 
 def inode(name: str, number: int = 0) -> str:
-    offset = next(each.offset for each in INODE if each.path == name)
+    offset = 8 * "abcdefghijkl".index(name[-1])
     return f"{AT + 192 * number + BEGIN + offset:x} 8"
 
 
-SHARED = [
-    each
-    for _ in range(20)
+SHARED = 20 * [
     # i_a and i_c lie on the first line of each; i_l on the third, beside `last`.
-    for each in (
-        f"0 load {inode('i_a')}",
-        f"1 store {inode('i_c')}",
-        f"0 load {inode('i_a', 1)}",
-        f"1 store {inode('i_c', 1)}",
-        f"1 store {inode('i_l')}",
-        f"0 load {AT + 136:x} 8",
-    )
+    f"0 load {inode('i_a')}",
+    f"1 store {inode('i_c')}",
+    f"0 load {inode('i_a', 1)}",
+    f"1 store {inode('i_c', 1)}",
+    f"1 store {inode('i_l')}",
+    f"0 load {AT + 136:x} 8",
 ]
 
 
@@ -385,8 +377,7 @@ struct array array;
 
 def built(place: Path, more: str) -> Path:
     (place / "toy.c").write_text(TOY % more)
-    argv = ["gcc", "-g", "-nostdlib", "-shared", "-fPIC", "-o", "toy.so", "toy.c"]
-    subprocess.run(argv, cwd=place, check=True)
+    subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-o", "toy.so", "toy.c"], cwd=place, check=True)
     return place / "toy.so"
 
 

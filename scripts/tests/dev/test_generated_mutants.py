@@ -95,30 +95,19 @@ def test_each_operator_is_used() -> None:
     assert not any(old == "return sum;" and new == ";" for _, old, new in found)
     assert ("negate", "if (!rq->set)", "if (rq->set)") in made("clear")
     assert ("drop-statement", "return;", ";") in made("clear")
-
-
-def test_a_loop_macro_is_never_dropped() -> None:
-    assert not any("for_each" in old for operator, old, _ in made("pick") if operator.startswith("drop"))
-
-
-def test_only_lines_that_match() -> None:
+    # A loop macro is no statement.
+    assert not any("for_each" in old for operator, old, _ in found if operator.startswith("drop"))
     assert {old for _, old, _ in made("pick", r"i == cpu")} == {"if (i == cpu)"}
+    bodies = [each.body for each in changes(function(TOY, "pick", "toy.c"))]
+    assert len(bodies) == len(set(bodies)) > 20
+    with pytest.raises(SchedlineError, match=r"toy.c defines no function pick_one"):
+        function(TOY, "pick_one", "toy.c")
 
 
 def test_a_line_that_is_there_twice_is_told_apart() -> None:
     twice = "void f(void)\n{\n\ta();\n\tx();\n\tb();\n\tx();\n\tc();\n}\n"
     found = [each.old for each in changes(function(twice, "f", "f.c")) if "x();" in each.old]
     assert sorted(found) == ["a(); x();", "b(); x();"]
-
-
-def test_no_two_mutants_are_the_same() -> None:
-    bodies = [each.body for each in changes(function(TOY, "pick", "toy.c"))]
-    assert len(bodies) == len(set(bodies)) > 20
-
-
-def test_unknown_function() -> None:
-    with pytest.raises(SchedlineError, match=r"toy.c defines no function pick_one"):
-        function(TOY, "pick_one", "toy.c")
 
 
 def test_every_statement_is_counted() -> None:
@@ -254,14 +243,10 @@ def mutant(number: int, old: str = "a;", line: int = 1) -> CodeChange:
     return CodeChange("f", "drop-statement", line, old, "b;", "", "a.c", number)
 
 
-def test_all_mutants_have_numbers_from_1_on() -> None:
+def test_a_sample_is_the_same_for_the_same_seed() -> None:
     pool = numbered({"a.c": TEXT}, TARGETS)
     assert [each.number for each in pool] == list(range(1, len(pool) + 1))
     assert {each.function for each in pool} == {"f", "g"}
-
-
-def test_a_sample_is_the_same_for_the_same_seed() -> None:
-    pool = numbered({"a.c": TEXT}, TARGETS)
     assert chosen(pool, (), 4, 1) == chosen(pool, (), 4, 1) != chosen(pool, (), 4, 2)
     assert len(chosen(pool, (), 4, 1)) == len(chosen(pool, ("f",), 4, 1)) + min(4, len(chosen(pool, ("g",), None, 1)))
     assert chosen(pool, (), None, 1) == pool
@@ -278,24 +263,18 @@ LOGS = Path(__file__).parents[1] / "logs"
 
 
 @pytest.mark.parametrize(
-    ("name", "ending", "end"),
+    ("name", "ending", "end", "failed"),
     [
-        ("pass", Ending.EXITED, End.SURVIVED),
-        ("fail", Ending.EXITED, End.ASSERTION),
-        ("panic", Ending.DIED, End.CRASH),
-        ("hang", Ending.TIMED_OUT, End.HANG),
-        ("warning_between_tests", Ending.EXITED, End.WARNING),
+        ("pass", Ending.EXITED, End.SURVIVED, "not run: suite:gone"),
+        ("fail", Ending.EXITED, End.ASSERTION, "demo_fail:bad, demo_fail:param_mixed:value-3"),
+        ("panic", Ending.DIED, End.CRASH, "Kernel panic - not syncing: demo panic"),
+        ("hang", Ending.TIMED_OUT, End.HANG, "demo_hang"),
+        ("warning_between_tests", Ending.EXITED, End.WARNING, "splat"),
     ],
 )
-def test_how_a_log_ends(name: str, ending: Ending, end: End) -> None:
+def test_how_a_log_ends(name: str, ending: Ending, end: End, failed: str) -> None:
     log = (LOGS / f"{name}.log").read_bytes()
-    assert end_of(judge(log, ending=ending), ending, ())[0] is end
-
-
-def test_a_test_that_did_not_run_is_named() -> None:
-    log = (LOGS / "pass.log").read_bytes()
-    found = end_of(judge(log, ending=Ending.EXITED), Ending.EXITED, ["suite:gone"])
-    assert found == (End.SURVIVED, ("not run: suite:gone",))
+    assert end_of(judge(log, ending=ending), ending, ["suite:gone"]) == (end, tuple(failed.split(", ")))
 
 
 def test_a_mutant_of_a_statement_that_never_runs_is_not_booted() -> None:
@@ -314,11 +293,8 @@ def test_a_statement_that_never_runs_needs_a_reason() -> None:
 
 def test_an_equivalent_that_dies_or_is_gone_is_wrong() -> None:
     pool = [mutant(1), mutant(2, old="c;"), mutant(3, old="d;")]
-    tried = [
-        ended(pool[0], End.SURVIVED),
-        ended(pool[1], End.ASSERTION, "default", ("x",)),
-        ended(pool[2], End.SURVIVED),
-    ]
+    first, second, third = pool
+    tried = [ended(first, End.SURVIVED), ended(second, End.ASSERTION, "default", ("x",)), ended(third, End.SURVIVED)]
     known = [Equivalent("f", old, "b;", "why") for old in ("a;", "c;", "e;")]
     found, wrong = judged_equivalents(tried, pool, known)
     assert [each.end for each in found] == [End.EQUIVALENT, End.ASSERTION, End.SURVIVED]
