@@ -326,8 +326,7 @@ def try_generated(options: MutantsOptions) -> Verdict:
     tried = _all_tried([each for each in some if each not in without_effect], built, data)
     tried += tuple(ended(each, End.EQUIVALENT) for each in without_effect)
     tried, wrong = judged_equivalents(tried, pool, known)
-    for line in _report(tried, unreached, wrong):
-        print(line)
+    print(*_report(tried, unreached, wrong), sep="\n")
     if options.json:
         run = GeneratedMutantsDocument(
             schema="generated-mutants-1",

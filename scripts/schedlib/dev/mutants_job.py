@@ -84,9 +84,6 @@ def _try_traffic(cache: Path, tree: Tree, mutant: Mutant, logs: Path) -> tuple[F
 
 
 def _attack(options: MutantsOptions) -> Verdict:
-    proofs = PROJECT / "scripts/proof"
-    if not proofs.is_dir():
-        raise SchedlineError("the attacks are proofs, which only a clone of schedline has", "name mutants with --only")
     words = [*options.tree.words(), *(["--packs"] if options.on == ATTACK_PACKS else [])]
-    done = subprocess.run([sys.executable, proofs, "attacks", *words], check=False)
+    done = subprocess.run([sys.executable, PROJECT / "scripts/proof", "attacks", *words], check=False)
     return next((verdict for verdict in Verdict if verdict.exit_code == done.returncode), Verdict.ERROR)

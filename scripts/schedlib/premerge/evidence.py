@@ -49,12 +49,11 @@ def _evidence(directory: Path) -> tuple[Verdict, str, tuple[str, ...]]:
     series = (
         document.read(file, PremergeDocument, "make it again: schedline premerge") if os.path.lexists(file) else None
     )
-    head, again = ["no series: runs alone"], []
-    if series:
-        head = wrapped(f"base-commit: {series.base}")
-        for patch in series.patches:
-            head += [*wrapped(f"patch-id: {patch.patch_id}"), *wrapped(f"    {patch.subject}", 6)]
-        again = [printable(f"schedline premerge --kdir LINUX --base {series.base[:16]} --mbox SERIES")]
+    patches = series.patches if series else ()
+    head = wrapped(f"base-commit: {series.base}") if series else ["no series: runs alone"]
+    for patch in patches:
+        head += [*wrapped(f"patch-id: {patch.patch_id}"), *wrapped(f"    {patch.subject}", 6)]
+    again = [printable(f"schedline premerge --kdir LINUX --base {series.base[:16]} --mbox SERIES")] if series else []
     sections = [
         _layout(directory),
         _kunit(directory),
@@ -67,10 +66,13 @@ def _evidence(directory: Path) -> tuple[Verdict, str, tuple[str, ...]]:
     out = [f"{BEGIN} ({TOOL})", *head, "", *body, _data(directory)]
     if (directory / RUNS).is_dir():
         again.append("schedline gate runs/base runs/candidate --gates gates.toml")
-    out += ["again:", *(f"  {line}" for line in again), "  schedline premerge evidence verify THIS DIRECTORY"]
+    out += [
+        "again:",
+        *(f"  {line}" for line in again),
+        "  schedline premerge evidence verify THIS DIRECTORY",
+    ]
     out += [f"verdict: {verdict.name}", END]
-    ids = tuple(patch.patch_id for patch in series.patches) if series else ()
-    return verdict, "".join(f"{line.rstrip()}\n" for line in out), ids
+    return verdict, "".join(f"{line.rstrip()}\n" for line in out), tuple(patch.patch_id for patch in patches)
 
 
 def _layout(directory: Path) -> Section:

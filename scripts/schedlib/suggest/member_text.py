@@ -118,14 +118,8 @@ class Body:
             rows.append(moved_gaps)
         return self.before + re.sub(r"\n{3,}", "\n\n", "".join(rows)) + self.after
 
-    def joined(self, first: int, last: int) -> Body:
-        one = self.pieces[first]
-        for piece in self.pieces[first + 1 : last + 1]:
-            one = _as_one(one, piece)
-        return replace(self, pieces=(*self.pieces[:first], one, *self.pieces[last + 1 :]))
 
-
-def _as_one(before: Piece, piece: Piece) -> Piece:
+def as_one(before: Piece, piece: Piece) -> Piece:
     return replace(before, text=before.text + piece.gap + piece.text, names=before.names + piece.names)
 
 
@@ -211,6 +205,6 @@ def _together(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     found: list[Piece] = []
     for piece in pieces:
         if found and piece.begins_with_bits and _LAST_BIT_FIELD.search(found[-1].code):
-            piece = _as_one(found.pop(), piece)
+            piece = as_one(found.pop(), piece)
         found.append(piece)
     return tuple(found)

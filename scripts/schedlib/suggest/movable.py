@@ -6,14 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate
 
 from schedlib.c2c.moved_layout import StructureLayout, up
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField
 from schedlib.layout.members import Member, Structure, Unnamed
-from schedlib.suggest.member_text import Body, number_moved
+from schedlib.suggest.member_text import Body, as_one, number_moved
 
 _WORD = 8
 _SMALLEST_LINE = 64
@@ -129,7 +129,8 @@ def sharing_together(structure: Structure, body: Body) -> Body:
         before, end = -1, 0
         for number, members in _members_of_pieces(structure, body, structure.type.name):
             if before >= 0 and min(member.offset for member in members) < end:
-                body = body.joined(before, number)
+                one = reduce(as_one, body.pieces[before : number + 1])
+                body = replace(body, pieces=(*body.pieces[:before], one, *body.pieces[number + 1 :]))
                 break
             before, end = number, max(member.offset + member.size for member in members)
         else:

@@ -167,12 +167,11 @@ def suggest(options: SuggestOptions) -> Verdict:
         )
         if found.status == "gain":
             found = _proven(case, found, arrangement)
-    report = suggest_report.text(found)
-    write_atomic(out / _TEXT, report)
-    for path in (options.json, out / _DOCUMENT):
-        if path:
-            document.write(path, found)
-    print(report, end="")
+    report = "\n".join(suggest_report.report_lines(found))
+    write_atomic(out / _TEXT, f"{report}\n")
+    for path in filter(None, (options.json, out / _DOCUMENT)):
+        document.write(path, found)
+    print(report)
     written = [name for name in (_TEXT, _DOCUMENT, _PATCH) if (out / name).exists()]
     say(f"results: {out}/{', '.join(written)}")
     return Verdict.PASS

@@ -139,11 +139,8 @@ def moved_members(structure: Movable, found: Arrangement) -> tuple[SuggestedMove
     return tuple(rows)
 
 
-def text(found: SuggestDocument) -> str:
-    return "\n".join(_rows(found)) + "\n"
-
-
-def _rows(found: SuggestDocument) -> Iterator[str]:
+def report_lines(found: SuggestDocument) -> Iterator[str]:
+    """Verdict first, then what moves, and what each layout costs."""
     yield f"struct {found.struct} ({found.file}): {found.status}"
     if not found.moved:
         yield f"no order of its members is better, of {found.tried} that were counted in {found.seconds:.0f} s"

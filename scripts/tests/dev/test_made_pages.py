@@ -39,13 +39,9 @@ def test_a_part_that_was_typed_is_replaced() -> None:
     assert made_pages.filled(filled) == filled
 
 
-@pytest.mark.parametrize(
-    ("page", "said"),
-    [("<!-- made: nothing --><!-- end -->", "no part of a page is called nothing"), ("<!-- made: packs -->", "no end")],
-)
-def test_a_mark_that_cannot_be_filled(page: str, said: str) -> None:
-    with pytest.raises(SchedlineError, match=said):
-        made_pages.filled(page)
+def test_a_mark_that_cannot_be_filled() -> None:
+    with pytest.raises(SchedlineError, match="no end"):
+        made_pages.filled("<!-- made: packs -->")
 
 
 def test_a_recorded_structure_is_read_line_by_line() -> None:
