@@ -183,19 +183,14 @@ def _runs(directory: Path) -> Section:
 
     gates = directory / GATES
     placebo = place / "placebo" if (place / "placebo").is_dir() else None
-    name = str(gates) if gates.is_file() else "default"
+    name, known = "default", "default, of this schedline"
+    if gates.is_file():
+        name, content = str(gates), gates.read_bytes()
+        same = next((each.stem for each in sorted(OUR_GATES.glob("*.toml")) if each.read_bytes() == content), None)
+        known = f"{same}, of this schedline" if same else "the sender's own"
     found = compare(GateOptions(place / "base", place / "candidate", name, placebo=placebo))
-    lines = [f"runs: {found.status.name}", *wrapped(f"gates file: {_known(gates)}")]
+    lines = [f"runs: {found.status.name}", *wrapped(f"gates file: {known}")]
     return found.status, [*lines, *text(found).splitlines()]
-
-
-def _known(gates: Path) -> str:
-    """Which gates file it is: one of this schedline, or the sender's own."""
-    if not gates.is_file():
-        return "default, of this schedline"
-    content = gates.read_bytes()
-    same = next((each.stem for each in sorted(OUR_GATES.glob("*.toml")) if each.read_bytes() == content), None)
-    return f"{same}, of this schedline" if same else "the sender's own"
 
 
 def _data(directory: Path) -> str:
