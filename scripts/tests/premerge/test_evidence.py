@@ -15,7 +15,7 @@ from test_premerge import both
 from toy_results import measured
 
 from conftest import git
-from one_verb import main_of, parsed, said_without_libraries
+from one_verb import main_of
 from schedlib.c2c.samples import MEASURED_FILE
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
@@ -261,33 +261,6 @@ def test_a_console_that_is_missing(out: Path) -> None:
 def test_half_a_text(out: Path, capsys: Capture) -> None:
     with pytest.raises(SchedlineError, match="no complete evidence"):
         verified(capsys, 2, out, f"{BEGIN}\nhalf")
-
-
-def test_words_are_checked_before_libraries_are_needed(out: Path, tmp_path: Path) -> None:
-    file, absent = str(tmp_path / "said.txt"), str(tmp_path / "absent")
-    (tmp_path / "said.txt").touch()
-    pairs = [
-        ([], "required: DIR | verify FILE DIR"),
-        ([absent], "absent has neither"),
-        ([str(out), str(out)], "one directory makes one text"),
-        (["verify", str(out)], "verify takes a file and a directory"),
-        (["verify", file, str(out), "-o", absent], "verify takes a file and a directory"),
-        (["verify", absent, str(out)], "absent: no such file"),
-        (["verify", file, absent], "absent has neither"),
-        ([str(out), "-o", str(out)], "is a directory; name a file"),
-        (["verify", "-", str(out)], ""),
-        ([str(out), "-o", absent], ""),
-    ]
-    found = said_without_libraries(premerge_verb, [["premerge", "evidence", *words] for words, _ in pairs])
-    for (words, expected), said in zip(pairs, found, strict=True):
-        assert expected in said if expected else said == "", (words, said)
-
-
-def test_only_runs_need_the_gates_libraries(out: Path) -> None:
-    arguments = parsed(premerge_verb, ["premerge", "evidence", str(out)])
-    assert arguments.libraries(arguments.read(arguments)) == ("core",)
-    (out / premerge_verb.RUNS).mkdir()
-    assert arguments.libraries(arguments.read(arguments)) == ("core", "gate")
 
 
 def test_block_in() -> None:

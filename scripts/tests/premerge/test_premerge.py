@@ -248,10 +248,12 @@ def test_what_a_later_part_lacks_is_said_before_the_first_begins(
 
 
 def test_words_are_checked_before_libraries_are_needed(series_kdir: Path, tmp_path: Path) -> None:
-    old, absent = tmp_path / "old", str(tmp_path / "absent")
+    old, absent, file = tmp_path / "old", str(tmp_path / "absent"), str(tmp_path / "said.txt")
     old.mkdir()
-    (old / "layout.json").touch()
-    good = words(series_kdir, tmp_path / "out")
+    for path in (old / "layout.json", old / "premerge.json", tmp_path / "said.txt"):
+        path.touch()
+    good, out, evidence = words(series_kdir, tmp_path / "out"), str(old), ["premerge", "evidence"]
+    verify = [*evidence, "verify"]
     pairs = [
         (["premerge"], "premerge needs a kernel tree"),
         (["premerge", "--kdir", str(series_kdir)], "premerge needs a kernel tree"),
@@ -267,9 +269,19 @@ def test_words_are_checked_before_libraries_are_needed(series_kdir: Path, tmp_pa
         ([*good, "--placebo", str(old)], "give --runs, too"),
         ([*good, "--gates", "default"], "give --runs, too"),
         ([*good, "--gates", "defualt"], "Did you mean default?"),
-        ([*good, "--out", str(old)], "has layout.json of an earlier premerge"),
+        ([*good, "--out", str(old)], "has premerge.json of an earlier premerge"),
         ([*good, "--json", str(old)], "is a directory; name a file"),
         (good, ""),
+        (evidence, "required: DIR | verify FILE DIR"),
+        ([*evidence, absent], "absent has neither"),
+        ([*evidence, out, out], "one directory makes one text"),
+        ([*verify, out], "verify takes a file and a directory"),
+        ([*verify, file, out, "-o", absent], "verify takes a file and a directory"),
+        ([*verify, absent, out], "absent: no such file"),
+        ([*verify, file, absent], "absent has neither"),
+        ([*evidence, out, "-o", out], "is a directory; name a file"),
+        ([*verify, "-", out], ""),
+        ([*evidence, out, "-o", absent], ""),
     ]
     found = said_without_libraries(premerge_verb, [line for line, _ in pairs])
     for (line, expected), said in zip(pairs, found, strict=True):
@@ -281,6 +293,11 @@ def test_only_runs_need_the_gates_libraries(series_kdir: Path, tmp_path: Path) -
     for more, files in (([], ("core",)), (["--runs", runs, runs], ("core", "gate"))):
         arguments = parsed(premerge_verb, words(series_kdir, tmp_path / "out", *more))
         assert arguments.libraries(arguments.read(arguments)) == files
+    (tmp_path / "premerge.json").touch()
+    for files in (("core",), ("core", "gate")):
+        arguments = parsed(premerge_verb, ["premerge", "evidence", runs])
+        assert arguments.libraries(arguments.read(arguments)) == files
+        (tmp_path / "runs").mkdir(exist_ok=True)
     jobs = ("schedlib.premerge.premerge_job", "schedlib.premerge.evidence")
     assert importable(*jobs, without=["numpy", "scipy", "matplotlib", "jinja2"]) == jobs
 
