@@ -36,6 +36,7 @@ from schedlib.kernel.targets import TARGETS, Target
 from schedlib.kernel.topology import Topology
 from schedlib.options import ChangeOptions
 from schedlib.process import must, run, version_of
+from schedlib.progress import say
 
 MARKER = "/bin/schedline-count"
 COMMAND = "/schedline/command"
@@ -48,10 +49,10 @@ _SHELL = "/bin/busybox"
 
 DEFAULT_TARGET = TARGETS["qemu-x86_64"]
 _PACKAGES = {"x86_64": "qemu-system-x86", "arm64": "qemu-system-arm"}
-SUPPORTED = ("7.2", "10.0")
-"""The versions of QEMU under which the program with known counts has been tried."""
+TRIED = ("7.2", "10.0", "10.2", "11.1")
+"""The versions of QEMU under which the program with known counts had the same counts, to the byte."""
 
-_VERSION = re.compile(r"version (\d+)\.(\d+)")
+_VERSION = re.compile(r"version (\d+\.\d+)")
 _PROGRAMS = re.compile(r"guest_\w+|replay|moves|blame|lines")
 """Files in SOURCES that are programs, or parts of one; the others make up the plugin."""
 
@@ -177,7 +178,7 @@ def _mode(target: Target, shift: int) -> tuple[str, ...]:
     # With -icount, a kernel that finds an HPET takes the APIC timer for broken, and all CPUs then wait for one tick.
     emulator = target.emulator[0]
     found = _VERSION.search(version_of(emulator) if shutil.which(emulator) else "")
-    return (*words, "-machine", "hpet=off") if found and int(found[1]) > 7 else (*words, "-no-hpet")
+    return (*words, "-machine", "hpet=off") if found and float(found[1]) > 8 else (*words, "-no-hpet")
 
 
 def _kernel_words(target: Target) -> tuple[str, ...]:
@@ -196,12 +197,15 @@ def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
     emulator, package = target.emulator[0], _PACKAGES[target.arch]
     said = version_of(emulator)
     found = _VERSION.search(said)
-    if not found or ".".join(found.groups()) not in SUPPORTED:
+    number = found[1] if found else ""
+    if number != "7.2" and (not number or int(number.partition(".")[0]) < 10):
         raise SchedlineError(
-            f"c2c needs QEMU {' or '.join(SUPPORTED)}, because its plugin uses symbols outside the plugin API; this is "
+            f"c2c needs QEMU 7.2, or 10.0 or later, because its plugin uses symbols outside the plugin API; this is "
             f"{said or 'none'}",
-            f"use the {package} of Debian 12, of its backports or of Debian 13, or put it first into PATH",
+            f"use the {package} of Debian 12 or later, or put another QEMU first into PATH",
         )
+    if number not in TRIED:
+        say(f"QEMU {number} is not among those whose counts have been compared: {', '.join(TRIED)}")
     # A QEMU that was built without plugins does not list the option in its help.
     if b"-plugin" not in run([emulator, "-help"]).stdout:
         raise SchedlineError(

@@ -88,9 +88,9 @@ def test_how_many_cpus_share_what(topology: str, shared: tuple[int, int, int]) -
 @pytest.mark.parametrize(
     ("version", "help_", "said"),
     [
-        ("QEMU emulator version 10.1.0", "-plugin", "c2c needs QEMU 7.2 or 10.0"),
+        ("QEMU emulator version 9.2.0", "-plugin", "c2c needs QEMU 7.2, or 10.0 or later"),
         ("QEMU emulator version 7.2.22", "-smp", "built without plugins"),
-        ("", "", "c2c needs QEMU 7.2 or 10.0"),
+        ("", "", "c2c needs QEMU 7.2, or 10.0 or later"),
     ],
 )
 def test_other_emulators_are_refused(
@@ -99,6 +99,18 @@ def test_other_emulators_are_refused(
     fake_qemu(on, f'case $1 in --version) echo "{version}";; *) echo "{help_}";; esac', tmp_path, monkeypatch)
     with pytest.raises(SchedlineError, match=said):
         plugin_guest.refuse_other_qemu(TARGETS[on])
+
+
+@pytest.mark.parametrize(
+    ("version", "tried"), [("7.2.22", True), ("10.2.1", True), ("11.1.3", True), ("12.0.0", False)]
+)
+def test_a_qemu_that_was_never_tried_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], version: str, tried: bool
+) -> None:
+    text = f"case $1 in --version) echo QEMU emulator version {version};; *) echo -plugin;; esac"
+    fake_qemu("qemu-x86_64", text, tmp_path, monkeypatch)
+    assert version in plugin_guest.refuse_other_qemu()
+    assert ("is not among those" in capsys.readouterr().err) != tried
 
 
 PYTHON = Path(sys.executable).resolve()
