@@ -3,6 +3,8 @@
 
 Boots without values are not missing at random: what crashes or hangs leaves no file. So a candidate that lost more
 boots than the base never passes, whatever its other boots say.
+
+A function that tells why something is not comparable returns an empty text if it is.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ from statistics import median
 
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
+from schedlib.formats.run_file import refuse_copies
 from schedlib.gate.boots import FOREIGN, LIMITS, STEAL, THROTTLED, UNRECORDED, Key, Side
 from schedlib.gate.gate_options import PLAN_FILE, PROGRESS_FILE
+from schedlib.gate.rules import Gate
 from schedlib.paths import PLAN
 from schedlib.runs.plan import RunPlan
 from schedlib.verdict import Verdict
@@ -34,6 +38,14 @@ _FEWER_SAMPLES = 2
 
 LOSSES_ALPHA = 0.01
 """How often losses of two kernels that are alike may fail."""
+
+
+def refuse_incomparable(sides: Sequence[Side], gate: Gate) -> None:
+    """Reject sides that differ in more than they may, that have no order if they need one, and copies."""
+    refuse_differences(sides, gate.may_differ)
+    if gate.interleaved:
+        _refuse_overlaps(sides)
+    refuse_copies(side.contents for side in sides)
 
 
 def refuse_differences(sides: Sequence[Side], may_differ: Collection[str]) -> None:
@@ -63,7 +75,7 @@ def refuse_differences(sides: Sequence[Side], may_differ: Collection[str]) -> No
             )
 
 
-def refuse_overlaps(sides: Sequence[Side]) -> None:
+def _refuse_overlaps(sides: Sequence[Side]) -> None:
     """Reject boots of one machine at the same time: without its clock nobody knows their order."""
     boots = sorted((boot for side in sides for boot in side.boots), key=lambda boot: boot.begun)
     for boot, after in pairwise(boots):
@@ -80,13 +92,12 @@ def _shown(values: Iterable[str]) -> str:
 
 
 def _order(base: Side, candidate: Side) -> str:
-    """The kernels in the order of their boots: A is the base, B the candidate."""
     kinds = [(boot.started, "A") for boot in base.boots] + [(boot.started, "B") for boot in candidate.boots]
     return "".join(kind for _, kind in sorted(kinds))
 
 
 def order_problem(base: Side, candidate: Side) -> str:
-    """Why a drift of the machine could look like a difference of the kernels; empty if it could not."""
+    """Why a drift of the machine could look like a difference of the kernels."""
     leads = accumulate(1 if kind == "A" else -1 for kind in _order(base, candidate))
     furthest = max(map(abs, leads), default=0)
     allowed = _LEAD + abs(len(base.boots) - len(candidate.boots))
@@ -107,7 +118,7 @@ def in_pairs(campaign: Path | None, base: Side, candidate: Side) -> bool:
 
 
 def order_weakness(base: Side, candidate: Side) -> str:
-    """What an order of boots that repeats itself cannot tell from a change; empty if there is nothing."""
+    """What an order of boots that repeats itself cannot tell from a change."""
     order = _order(base, candidate)
     for period, which in ((2, "second"), (4, "fourth")):
         if len(order) > 2 * period and all(one == other for one, other in zip(order, order[period:], strict=False)):
@@ -120,7 +131,7 @@ def order_weakness(base: Side, candidate: Side) -> str:
 
 def unequal_samples(base: Side, candidate: Side, key: Key) -> str:
     """Why the boots' values of a metric are not alike: one has more than ten times the samples of another, or half of
-    one kernel's boots have less than half of the other's; else empty.
+    one kernel's boots have less than half of the other's.
 
     A quantile of a few samples is another quantity than one of many: it spreads more, and a high one is lower. A kernel
     that stalls takes fewer samples in the same time, and those that are lacking are the slow ones.
@@ -139,7 +150,7 @@ def unequal_samples(base: Side, candidate: Side, key: Key) -> str:
 
 
 def disturbed(base: Side, candidate: Side, tool: str) -> str:
-    """Why the runs of a tool were disturbed more on one side than on the other; empty if they were not.
+    """Why the runs of a tool were disturbed more on one side than on the other.
 
     The rule was fixed beforehand. A boot is disturbed if one of its runs is above an entry of LIMITS. The sides differ
     if the shares of disturbed boots differ by more than a fifth, or if the median boot is above the limit on one side
@@ -150,10 +161,10 @@ def disturbed(base: Side, candidate: Side, tool: str) -> str:
         return f"what happened beside {tool} is recorded in one of {base.name} and {candidate.name} alone"
     for kind, limit in LIMITS.items() if all(found) else ():
         amounts = [[each[kind] for each in side] for side in found]
-        counts = [sum(each > limit for each in side) for side in amounts]
-        shares = [count / len(side) for count, side in zip(counts, amounts, strict=True)]
-        told = [f"{count} of {len(side)} boots" for count, side in zip(counts, amounts, strict=True)]
+        above = [(sum(each > limit for each in side), len(side)) for side in amounts]
+        shares = [count / boots for count, boots in above]
         if abs(shares[0] - shares[1]) > _MORE_BOOTS:
+            told = [f"{count} of {boots} boots" for count, boots in above]
             return f"{kind} in {told[0]} of {base.name} and {told[1]} of {candidate.name}"
         middle = [median(side) for side in amounts]
         if max(middle) > limit and max(middle) > _FACTOR * min(middle):
@@ -199,44 +210,29 @@ def attempts_of(campaign: Path | None, directory: Path, side: Side) -> tuple[lis
 
     Empty if it was not lost, None if it may still come.
     """
-    planned = _planned_boots(campaign, directory, side) if campaign else []
-    known = {boot for boot, _ in planned}
-    begun = [why for boot, why in _begun_boots(directory, side).items() if boot not in known]
-    return [*(why for _, why in planned), *begun], bool(planned)
+    planned: list[tuple[str, str | None]] = []
+    # Those with runs, and those that `schedline run` began.
+    begun = dict.fromkeys((boot.id for boot in side.boots), "")
+    if campaign:
+        # Most directories have no plan.
+        from schedlib.gate.boot_service import read_plan, read_progress, runs_of
 
-
-def _planned_boots(campaign: Path, directory: Path, side: Side) -> list[tuple[str, str | None]]:
-    """The attempts of a campaign to boot a kernel: the boot, and why it was lost as attempts_of() tells it.
-
-    Somebody may have given another name to the directory of the runs, or removed some of them.
-    """
-    # Most directories have no plan.
-    from schedlib.gate.boot_service import read_plan, read_progress, runs_of
-
-    boots, attempts = {boot.id for boot in side.boots}, read_progress(campaign).attempts
-    places = {each.label: runs_of(campaign, each.label).resolve() for each in read_plan(campaign).kernels}
-    labels = {label for label, place in places.items() if place == directory.resolve()}
-    labels |= {one.kernel for one in attempts if one.boot_id in boots}
-    found: list[tuple[str, str | None]] = []
-    for one in attempts:
-        why = None
-        if one.failed:
-            why = f"{one.state}, {one.why}"
-        elif one.state == "done":
-            why = "" if one.boot_id in boots else f"{one.boot_id} was done, and has no runs here"
-        if one.kernel in labels:
-            found.append((one.boot_id, why))
-    return found
-
-
-def _begun_boots(directory: Path, side: Side) -> dict[str, str]:
-    """The boots with runs or that `schedline run` began: for each what it lacks, empty if all its runs are there."""
-    found = dict.fromkeys((boot.id for boot in side.boots), "")
+        attempts, kernels = read_progress(campaign).attempts, read_plan(campaign).kernels
+        # Somebody may have given another name to the directory of the runs, or removed some of them.
+        labels = {each.label for each in kernels if runs_of(campaign, each.label).resolve() == directory.resolve()}
+        labels |= {one.kernel for one in attempts if one.boot_id in begun}
+        for one in (each for each in attempts if each.kernel in labels):
+            why = f"{one.state}, {one.why}" if one.failed else None
+            if one.state == "done":
+                why = "" if one.boot_id in begun else f"{one.boot_id} was done, and has no runs here"
+            planned.append((one.boot_id, why))
     for path in sorted(directory.glob(f"*/{PLAN}")):
         order = document.read(path, RunPlan, "do that boot again, or move its directory elsewhere").order
         lacking = sum(not (path.parent / run.file).exists() for run in order)
-        found[path.parent.name] = f"{path.parent.name} lacks {lacking} of {len(order)} runs" if lacking else ""
-    return found
+        begun[path.parent.name] = f"{path.parent.name} lacks {lacking} of {len(order)} runs" if lacking else ""
+    known = {boot for boot, _ in planned}
+    others = [why for boot, why in begun.items() if boot not in known]
+    return [*(why for _, why in planned), *others], bool(planned)
 
 
 def more_by_chance(base: int, base_lost: int, candidate: int, candidate_lost: int) -> float:
@@ -252,24 +248,14 @@ def more_by_chance(base: int, base_lost: int, candidate: int, candidate_lost: in
 
 
 def no_results(side: Side) -> str:
-    """How many runs of a side failed, and the first of them; empty if none did."""
+    """How many runs of a side failed, and the first of them."""
     if not side.failed:
         return ""
     return f"{len(side.failed)} runs of {side.name} gave no result; the first: {side.failed[0]}"
 
 
-def fewer_boots(base: Side, candidate: Side) -> str:
-    """That the candidate has fewer boots than the base, which nothing explains; empty if it has not."""
-    if len(candidate.boots) >= len(base.boots):
-        return ""
-    return (
-        f"the candidate has {len(candidate.boots)} boots and the base {len(base.boots)}. A boot that crashed leaves no "
-        "run; if there is another reason, say it: --incomplete REASON"
-    )
-
-
 def without_runs(sides: Sequence[Side], tool: str) -> str:
-    """The boots of a side that have fewer runs of a tool than others have, of either side; empty if there are none."""
+    """The boots of a side that have fewer runs of a tool than others have, of either side."""
     runs = max((boot.runs.get(tool, 0) for side in sides for boot in side.boots), default=0)
     for side in sides:
         lacking = [boot.id for boot in side.boots if boot.runs.get(tool, 0) < runs]

@@ -31,7 +31,7 @@ from schedlib.formats.gate_document import (
     UnjudgedMetric,
     finite,
 )
-from schedlib.formats.run_file import BY_FILE_TIME, NOT_RECORDED, refuse_copies
+from schedlib.formats.run_file import BY_FILE_TIME, NOT_RECORDED
 from schedlib.gate import comparable, gate_report, judging
 from schedlib.gate.boots import Side, read_side
 from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, GateOptions
@@ -111,10 +111,7 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     directories = {name: directory for name, directory in named if directory}
     sides = [read_side(read[place].runs if read else place, name) for name, place in directories.items()]
     base, candidate = sides[:2]
-    comparable.refuse_differences(sides, gate.may_differ)
-    if gate.interleaved:
-        comparable.refuse_overlaps(sides)
-    refuse_copies(side.contents for side in sides)
+    comparable.refuse_incomparable(sides, gate)
     notes = []
     # A kernel whose notes cannot be read has an empty build-id.
     prints = base.fingerprint, candidate.fingerprint
@@ -138,7 +135,11 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
         notes.append(lost if of_losses is Verdict.PASS else f"{of_losses.name}: {lost}")
     if options.incomplete:
         notes.append(f"incomplete, as you say: {printable(options.incomplete)}")
-    elif not campaign and (fewer := comparable.fewer_boots(base, candidate)):
+    elif not campaign and len(candidate.boots) < len(base.boots):
+        fewer = (
+            f"the candidate has {len(candidate.boots)} boots and the base {len(base.boots)}. A boot that crashed "
+            "leaves no run; if there is another reason, say it: --incomplete REASON"
+        )
         rows = [_inconclusive(row, fewer) if row.verdict is Verdict.PASS else row for row in rows]
         notes.append(fewer)
     notes += dict.fromkeys(_of_the_boots(gate, rows, (base, candidate)))

@@ -1,43 +1,88 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Compares base and candidate on many machines, and tells the result."""
+"""Compares base and candidate on many machines: the ordinary gate, with the machine as one more level.
+
+Boots are compared within the blocks of each machine, and the counts are added up over the machines of a group (van
+Elteren 1960): what differs from machine to machine has no effect. The groups are all machines, and those of each model.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
 from datetime import UTC, datetime
-from typing import Literal
+from math import erfc, log1p, sqrt
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import convert
+from msgspec.structs import replace
 
 from schedlib import TOOL
 from schedlib.errors import SchedlineError
 from schedlib.formats.document import Document
-from schedlib.formats.gate_document import GatesUsed, JudgedMetric, Method
-from schedlib.formats.strict import Count, Moment, Positive, Strict, Word
+from schedlib.formats.gate_document import GatesUsed, JudgedMetric, Method, finite
+from schedlib.formats.strict import Count, Moment, Number, Positive, Strict, Word
+from schedlib.gate import statistics
 from schedlib.gate.comparable import LOSSES_ALPHA, more_by_chance
-from schedlib.gate.fleet_judging import (
-    ONE_SIDED,
-    FleetGroup,
-    Samples,
-    groups_at,
-    said_of,
-    too_many_left_out,
-)
-from schedlib.gate.fleet_machines import FleetMachine, LeftOut, read_fleet
+from schedlib.gate.decision import DOUBT, LookEvidence, decide, far_boots, together
+from schedlib.gate.fleet_machines import SIDES, FleetMachine, LeftOut, read_fleet
 from schedlib.gate.gate_options import GateOptions
 from schedlib.gate.gate_report import SAME_KERNEL, excluded, limits_of, p_of, per, signed
-from schedlib.gate.judging import of_the_rule
+from schedlib.gate.judging import limits_of as limits_in_values
+from schedlib.gate.judging import of_the_rule, scaled, told
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.progress import printable, wrapped
 from schedlib.verdict import Verdict, worst
+
+_BAD_SHARE = 0.01
+"""No PASS if a larger share of a group's machines is bad, or of the candidate's boots."""
+
+_MOST_LEFT_OUT = 0.2
+"""No PASS for a group of which a larger share of the machines is left out."""
+
+_MOST_NAMED = 100
+"""Bad machines of a group that the document names."""
+
+_ONE_SIDED = 0.05
+"""No PASS if the candidate gave no result on more machines, or in more boots, than the base, shown at this level."""
+
+_BAD_P = 0.01
+_EXACT_STATES = 2500
+"""Up to this sum of squares of block sizes, the distribution of the counts is exact; above, it is normal."""
+
+_MORE = "make more boots on each machine, or take more machines"
 
 _LISTED = 8
 """Machines that are named in a line, and those left out that are listed one by one."""
 
 _NAME = 33
 
-_NAMES = ("base", "candidate")
+
+class FleetGroup(Strict, frozen=True, kw_only=True):
+    """A metric on all machines, or on those of one model.
+
+    Attributes:
+        worse_by: the middle of the machines' effects; positive is worse, in the metric's change_unit.
+        p: that it did not become worse, with Holm's correction over the metrics and groups.
+        over_budget: on how many machines the estimate is above the budget.
+        bad: machines that are shown to be over the budget, and whose estimate is above `detect`.
+        boots: of the candidate.
+        far: how many of them are bad, as the gate counts them on their machine.
+    """
+
+    name: Word
+    kind: Literal["all", "model"]
+    machines: Count
+    verdict: Verdict
+    reason: str
+    worse_by: Number | None
+    p: Number | None
+    over_budget: Count
+    bad: tuple[str, ...]
+    boots: Count
+    far: Count
 
 
 class FleetModel(Strict, frozen=True):
@@ -79,34 +124,34 @@ class FleetGateDocument(Document, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
+Samples: TypeAlias = Mapping[GateRule, Sequence[FleetMachine]]
+"""The machines that are judged by a metric."""
+
+
 def compare_fleet(options: GateOptions) -> FleetGateDocument:
-    started, gates = datetime.now(UTC), options.gates or "default"
-    gate = load_gate(gates)
-    machines = read_fleet(options.fleet, gates)
+    started, gate = datetime.now(UTC), load_gate(options.gates or "default")
+    machines = read_fleet(options.fleet, gate)
     left_out = [out for machine in machines for out in machine.left_out]
-    there = [machine for machine in machines if machine.there]
+    there = [machine for machine in machines if machine.metrics or machine.rows]
     if not there:
         raise SchedlineError(
             f"none of {len(machines)} machines can be judged; the first, {left_out[0].machine}: {left_out[0].reason}",
             "mend that, and repeat the boots",
         )
-    samples = {
-        rule: [machine for machine in machines if rule.key in machine.metrics]
-        for rule in gate.rules
-        if rule.method is not Method.EQUAL and any(rule.key in machine.metrics for machine in machines)
-    }
+    samples = {rule: [each for each in machines if rule.key in each.metrics] for rule in gate.rules}
+    samples = {rule: found for rule, found in samples.items() if found}
     look, rows = last_look(gate, samples, left_out)
-    found = dict(zip(samples, rows, strict=True))
-    metrics = []
+    found, metrics = dict(zip(samples, rows, strict=True)), []
     for rule in gate.rules:
-        have = [each for machine in machines for each in (machine.metrics, machine.rows) if rule.key in each]
-        unit = have[0][rule.key].unit if have else ""
+        units = (
+            each[rule.key].unit for machine in machines for each in (machine.metrics, machine.rows) if rule.key in each
+        )
         groups = _equal(rule, machines, left_out) if rule.method is Method.EQUAL else found.get(rule, ())
-        metrics.append(FleetMetric(**of_the_rule(rule, unit), verdict=verdict_of(groups), groups=groups))
+        metrics.append(FleetMetric(**of_the_rule(rule, next(units, "")), verdict=verdict_of(groups), groups=groups))
     models = Counter(machine.model for machine in machines if machine.model)
-    there_of = Counter(machine.model for machine in there)
+    judged = Counter(machine.model for machine in there)
     base, candidate = (tuple(sorted({machine.kernels[side] for machine in there})) for side in (0, 1))
-    lost, of_losses = losses_of_fleet(machines)
+    lost, of_losses = _losses(machines)
     same = any(base == candidate for base, candidate in (machine.kernels for machine in there))
     return FleetGateDocument(
         schema="fleet-gate-2",
@@ -117,85 +162,233 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
         gates=convert(gate, GatesUsed, from_attributes=True),
         look=look,
         kernels=(base, candidate),
-        models=tuple(FleetModel(name, count, there_of[name]) for name, count in sorted(models.items())),
+        models=tuple(FleetModel(name, count, judged[name]) for name, count in sorted(models.items())),
         metrics=tuple(metrics),
         left_out=tuple(left_out),
-        notes=(
-            *([lost] if lost else []),
-            *([SAME_KERNEL] if same else []),
-        ),
+        notes=tuple(filter(None, (lost, SAME_KERNEL if same else ""))),
     )
 
 
-def losses_of_fleet(machines: Sequence[FleetMachine]) -> tuple[str, Verdict]:
+def _losses(machines: Sequence[FleetMachine]) -> tuple[str, Verdict]:
     """The boots of all machines that `schedline run` began and that lack runs; empty if there are none."""
-    counts = [count for machine in machines for count in zip(_NAMES, machine.attempts, strict=False)]
-    lost, ended = ([sum(count[place] for name, count in counts if name == side) for side in _NAMES] for place in (0, 1))
-    if not any(lost):
+    counts = np.array([machine.attempts for machine in machines if machine.attempts], dtype=int).reshape(-1, 2, 2)
+    (base_lost, base), (lost, candidate) = counts.sum(axis=0).tolist()
+    if not base_lost + lost:
         return "", Verdict.PASS
-    said = "; ".join(
-        f"{name} lost {some} of {every} attempts" for name, some, every in zip(_NAMES, lost, ended, strict=True)
-    )
-    chance = more_by_chance(ended[0], lost[0], ended[1], lost[1])
-    if chance > ONE_SIDED:
+    said = f"base lost {base_lost} of {base} attempts; candidate lost {lost} of {candidate} attempts"
+    if (chance := more_by_chance(base, base_lost, candidate, lost)) > _ONE_SIDED:
         return said, Verdict.PASS
     verdict = Verdict.FAIL if chance <= LOSSES_ALPHA else Verdict.INCONCLUSIVE
     return f"{verdict.name}: {said}. Kernels that are alike differ so much in {chance:.2g} of fleets", verdict
-
-
-def last_look(
-    gate: Gate, samples: Samples, left_out: Sequence[LeftOut]
-) -> tuple[int | None, list[tuple[FleetGroup, ...]]]:
-    """The look that decides, or else the last one for which any machine has the boots; and its groups."""
-    sizes = (each.metrics[rule.key].base.size for rule, machines in samples.items() for each in machines)
-    most = max(sizes, default=0)
-    look, rows = None, []
-    for look in (each for each in gate.looks if each <= most):
-        rows = groups_at(gate, samples, look, left_out)
-        verdicts = [verdict_of(groups) for groups in rows]
-        if Verdict.FAIL in verdicts or all(each is Verdict.PASS for each in verdicts):
-            break
-    return look, rows if look else [() for _ in samples]
 
 
 def verdict_of(groups: Sequence[FleetGroup]) -> Verdict:
     return worst(group.verdict for group in groups)
 
 
+# ---- how a metric is judged ----
+
+
+def last_look(
+    gate: Gate, samples: Samples, left_out: Sequence[LeftOut]
+) -> tuple[int | None, list[tuple[FleetGroup, ...]]]:
+    """The look that decides, or else the last one for which any machine has the boots; and its groups."""
+    most = max((each.metrics[rule.key].base.size for rule, found in samples.items() for each in found), default=0)
+    look: int | None = None
+    rows: list[tuple[FleetGroup, ...]] = [() for _ in samples]
+    for look in (each for each in gate.looks if each <= most):
+        rows = _groups_at(gate, samples, look, left_out)
+        verdicts = [verdict_of(groups) for groups in rows]
+        if Verdict.FAIL in verdicts or all(each is Verdict.PASS for each in verdicts):
+            break
+    return look, rows
+
+
+def _groups_at(gate: Gate, samples: Samples, look: int, left_out: Sequence[LeftOut]) -> list[tuple[FleetGroup, ...]]:
+    """Judge all metrics at one look: for each the groups, all machines first, then each model."""
+    found = [list(_at_look(rule, machines, look, left_out)) for rule, machines in samples.items()]
+    evidence = [each for metric in found for _, each in metric]
+    family = max(gate.family * max(map(len, found)), len(evidence))
+    results = zip(*astuple(decide(together(evidence), gate.alpha, gate.looks, family, look)), strict=True)
+    out = []
+    for rule, metric in zip(samples, found, strict=True):
+        budget, rows = f"the budget of {_size(rule, rule.budget)}", []
+        for group, _ in metric:
+            failed, passed, p, doubtful = next(results)
+            verdict, reason = Verdict.INCONCLUSIVE, group.reason
+            if failed:
+                verdict, reason = Verdict.FAIL, f"worse than {budget}"
+            elif passed and not reason:
+                verdict = Verdict.PASS
+            elif doubtful:
+                reason = reason or f"it looks worse by more than {budget}: {_MORE}"
+            else:
+                reason = reason or f"a change of {_size(rule, rule.detect)} is not excluded: {_MORE}"
+            rows.append(replace(group, verdict=verdict, reason=reason, p=float(p) if group.machines else None))
+        out.append(tuple(rows))
+    return out
+
+
+def _size(rule: GateRule, amount: float) -> str:
+    return f"{amount:g}{'' if rule.absolute else ' %'}"
+
+
+def _shift(rule: GateRule, amount: float) -> float:
+    """The budget or detect on the scale of scaled()."""
+    return amount if rule.absolute else rule.sign * log1p(rule.sign * amount / 100)
+
+
+def _members(
+    rule: GateRule, machines: Sequence[FleetMachine], left_out: Sequence[LeftOut]
+) -> Iterator[tuple[str, list[int], list[LeftOut]]]:
+    """All machines, with an empty name, and each model: the places of its machines, and those left out."""
+    out = [each for each in left_out if not each.metric or (each.tool, each.metric) == rule.key]
+    models = sorted({machine.model for machine in machines} | {each.model for each in out} - {""})
+    for name in ["", *models] if len(models) > 1 else [""]:
+        places = [at for at, machine in enumerate(machines) if name in ("", machine.model)]
+        yield name, places, [each for each in out if name in ("", each.model)]
+
+
+def _group(name: str, machines: int, verdict: Verdict, reason: str, bad: Sequence[str], **more: Any) -> FleetGroup:
+    fields = {"name": name or "all machines", "kind": "model" if name else "all", "worse_by": None, "p": None} | more
+    return FleetGroup(**fields, machines=machines, verdict=verdict, reason=reason, bad=tuple(bad))
+
+
 def _equal(rule: GateRule, machines: Sequence[FleetMachine], left_out: Sequence[LeftOut]) -> tuple[FleetGroup, ...]:
     """The groups of a metric that has to be equal: one machine on which it became worse is enough for a FAIL."""
-    chosen = [(machine, machine.rows[rule.key]) for machine in machines if rule.key in machine.rows]
-    if not chosen:
-        return ()
-    models = sorted({machine.model for machine, _ in chosen})
+    chosen = [machine for machine in machines if rule.key in machine.rows]
     groups = []
-    for name in ["", *models] if len(models) > 1 else [""]:
-        here = [(machine, row) for machine, row in chosen if name in ("", machine.model)]
-        worse = [(machine.name, row.reason) for machine, row in here if row.verdict is Verdict.FAIL]
-        lost = sum(name in ("", out.model) for out in said_of(rule, left_out))
+    for name, places, out in _members(rule, chosen, left_out) if chosen else ():
+        rows = {chosen[at].name: chosen[at].rows[rule.key] for at in places}
+        worse = {machine: row.reason for machine, row in rows.items() if row.verdict is Verdict.FAIL}
         reason, verdict = "", Verdict.PASS
         if worse:
-            reason, verdict = ": ".join(worse[0]), Verdict.FAIL
-        elif too_many_left_out(lost, len(here)):
-            reason, verdict = f"{lost} of {lost + len(here)} machines are left out", Verdict.INCONCLUSIVE
-        group = FleetGroup(
-            name=name or "all machines",
-            kind="model" if name else "all",
-            machines=len(here),
-            verdict=verdict,
-            reason=reason,
-            worse_by=None,
-            p=None,
-            over_budget=len(worse),
-            bad=tuple(machine for machine, _ in worse),
-            boots=sum(row.boots[1] for _, row in here),
-            far=0,
-        )
-        groups.append(group)
+            reason, verdict = ": ".join(next(iter(worse.items()))), Verdict.FAIL
+        elif _too_many(out, len(rows)):
+            reason, verdict = f"{len(out)} of {len(out) + len(rows)} machines are left out", Verdict.INCONCLUSIVE
+        boots = sum(row.boots[1] for row in rows.values())
+        groups.append(_group(name, len(rows), verdict, reason, [*worse], over_budget=len(worse), boots=boots, far=0))
     return tuple(groups)
 
 
-# The text.
+def _at_look(
+    rule: GateRule, machines: Sequence[FleetMachine], look: int, left_out: Sequence[LeftOut]
+) -> Iterator[tuple[FleetGroup, LookEvidence]]:
+    """The groups of a metric without their verdicts, and what their first boots say."""
+    found = _first_boots(rule, machines, look)
+    for name, places, out in _members(rule, machines, [each for each in left_out if each.model]):
+        here = found[places]
+        bad = [machines[at].name for at in places if found["bad"][at]]
+        middle, least = (float(np.median(here[each])) if places else 0.0 for each in ("effect", "least"))
+        group = _group(
+            name,
+            len(places),
+            Verdict.INCONCLUSIVE,
+            _why_no_pass(rule, here, bad, out),
+            bad[:_MOST_NAMED],
+            worse_by=finite(told(rule, middle)) if places else None,
+            over_budget=int((here["effect"] > _shift(rule, rule.budget)).sum()),
+            boots=int(here["boots"].sum()),
+            far=int(here["far"].sum()),
+        )
+        boots = Counter(here["boots"].tolist())
+        worse, within, budgeted = (
+            np.asarray(within_machines_p(int(here[each].sum()), boots)) for each in ("worse", "within", "budgeted")
+        )
+        over, none = np.asarray(bool(places) and least > _shift(rule, rule.budget)), np.asarray(0.0)
+        # The bad boots of many machines are judged by _why_no_pass().
+        yield group, LookEvidence(worse, within, over, np.asarray(budgeted <= DOUBT), none, none)
+
+
+_MACHINE = np.dtype(
+    [(name, int) for name in ("boots", "worse", "within", "budgeted", "far", "far_base")]
+    + [("effect", float), ("least", float), ("bad", bool)]
+)
+"""What the boots of a look say of one metric on a machine.
+
+worse, within, budgeted: the sums of U over the blocks: of the candidate; of the base, against a candidate that is
+better by `detect`; of a candidate that is better by the budget. far, far_base: the bad boots of each kernel. effect: on
+the scale of scaled(); least: if the candidate's clock is off by a step to the better. bad: see FleetGroup.
+"""
+
+
+def _first_boots(rule: GateRule, machines: Sequence[FleetMachine], look: int) -> npt.NDArray[Any]:
+    """What the first boots of each machine say, at most so many of each kernel: an array of _MACHINE."""
+    metrics = [machine.metrics[rule.key] for machine in machines]
+    limits = limits_in_values(rule)
+    effect_of = statistics.mean_shift if rule.method is Method.RATE else statistics.shift
+    found = np.zeros(len(machines), dtype=_MACHINE)
+    found["boots"] = [min(look, each.base.size) for each in metrics]
+    for count in np.unique(found["boots"]):
+        (here,) = np.nonzero(found["boots"] == count)
+        base = np.array([metrics[at].base[:count] for at in here])
+        candidate = np.array([metrics[at].candidate[:count] for at in here])
+        step = np.array([[metrics[at].step] for at in here])
+        known = np.isfinite(step)
+        step = np.where(known, step, 0.0)
+        budgeted = limits.without(candidate, limits.budget)
+        effect = effect_of(scaled(rule, base), scaled(rule, candidate))
+        within = statistics.count_in_blocks(limits.without(candidate + step, limits.detect), base)
+        columns = {
+            "effect": effect,
+            "least": effect_of(scaled(rule, base), scaled(rule, candidate - step)),
+            "worse": statistics.count_in_blocks(base, candidate),
+            "within": within * known[:, 0],
+            "budgeted": statistics.count_in_blocks(base, budgeted),
+            "bad": (effect > _shift(rule, rule.detect)) & (statistics.rank_p(base, budgeted) <= _BAD_P),
+            "far": far_boots(base, candidate, limits).sum(axis=-1),
+            "far_base": far_boots(base, base, limits).sum(axis=-1),
+        }
+        for name, column in columns.items():
+            found[name][here] = column
+    return found
+
+
+def within_machines_p(total: int, boots: Mapping[int, int]) -> float:
+    """One-sided p that no machine became worse: of the sum of U over all blocks of all machines.
+
+    Exact for small sums; else normal with continuity correction.
+
+    Args:
+        total: the sum of statistics.count_in_blocks() over the machines.
+        boots: how many machines have how many boots of each kernel.
+    """
+    sizes: Counter[int] = Counter()
+    for each, machines in boots.items():
+        sizes.update({size: count * machines for size, count in statistics.block_sizes(each).items()})
+    if sum(size**2 * count for size, count in sizes.items()) <= _EXACT_STATES:
+        return float(statistics.blocks_tail(tuple(sorted(sizes.items())))[total])
+    mean = sum(count * size**2 / 2 for size, count in sizes.items())
+    variance = sum(count * size**2 * (2 * size + 1) / 12 for size, count in sizes.items())
+    return 0.5 * erfc((total - 0.5 - mean) / sqrt(2 * variance))
+
+
+def _too_many(left_out: Sequence[LeftOut], judged: int) -> bool:
+    return len(left_out) > _MOST_LEFT_OUT * (len(left_out) + judged)
+
+
+def _why_no_pass(rule: GateRule, here: npt.NDArray[Any], bad: Sequence[str], left_out: Sequence[LeftOut]) -> str:
+    """Why a group's machines do not allow a PASS, whatever their boots say; empty if they do.
+
+    Each reason can only become true if the candidate gets worse.
+    """
+    machines, size = len(here), _size(rule, rule.detect)
+    if _too_many(left_out, machines):
+        return f"{len(left_out)} of {len(left_out) + machines} machines are left out: mend them, and repeat their boots"
+    base, candidate = (sum(out.lacks == side for out in left_out) for side in SIDES)
+    there = machines + base + candidate
+    if candidate > base and more_by_chance(there, base, there, candidate) <= _ONE_SIDED:
+        return f"{candidate} machines lack results of the candidate, {base} of the base: does it come up there?"
+    if len(bad) > _BAD_SHARE * machines:
+        return f"{len(bad)} machines are worse by more than {size}: {_first(bad, 3)}. Compare one alone: schedline gate"
+    # A few bad boots of many are chance.
+    far, far_base, boots = (int(here[each].sum()) for each in ("far", "far_base", "boots"))
+    if far > max(far_base, _BAD_SHARE * boots):
+        return f"{far} of {boots} boots of the candidate are bad, by more than {size}: {_MORE}"
+    return ""
+
+
+# ---- the text ----
 
 
 def fleet_text(document: FleetGateDocument) -> str:
@@ -205,15 +398,12 @@ def fleet_text(document: FleetGateDocument) -> str:
 
 def _lines(document: FleetGateDocument) -> Iterator[str]:
     first = [note for note in document.notes if note.startswith(f"{document.status.name}: ")]
-    for note in first:
-        yield from wrapped(note)
-    machines = sum(model.machines for model in document.models)
-    judged = sum(model.judged for model in document.models)
+    machines, judged = (sum(getattr(model, name) for model in document.models) for name in ("machines", "judged"))
     look = f", looked at {document.look} boots of each kernel" if document.look else ""
-    yield from wrapped(f"{judged} of {machines} machines are judged, of {len(document.models)} models{look}")
-    for name, kernels in zip(("base", "candidate"), document.kernels, strict=True):
+    yield from _wrapped(*first, f"{judged} of {machines} machines are judged, of {len(document.models)} models{look}")
+    for side, kernels in zip(SIDES, document.kernels, strict=True):
         more = f" and {len(kernels) - 2} more" if len(kernels) > 2 else ""
-        yield from wrapped(f"{name}: {' / '.join(kernels[:2])}{more}")
+        yield from wrapped(f"{side}: {' / '.join(kernels[:2])}{more}")
     for metric in document.metrics:
         yield ""
         yield from _told(metric)
@@ -226,24 +416,18 @@ def _lines(document: FleetGateDocument) -> Iterator[str]:
         kinds = Counter(out.reason.partition(":")[0] for out in others)
         said = "; ".join(f"{count} {reason}" for reason, count in kinds.most_common(3))
         yield from wrapped(f"left out, too: {len(others)} more, all in --json: {said}", 4)
-    for note in document.notes:
-        yield from wrapped(note) if note not in first else ()
+    yield from _wrapped(*(note for note in document.notes if note not in first))
     if document.status is Verdict.PASS:
         yield ""
         yield from wrapped(f"excluded, on every model: {excluded(document.metrics)}")
 
 
-def regressing(metric: FleetMetric) -> str:
-    """The models that regress, and on how many of their machines; empty if the metric does not fail."""
-    failing = [group for group in metric.groups if group.verdict is Verdict.FAIL]
-    if models := [group for group in failing if group.kind == "model"]:
-        counts = (f"{_short(group.name)} ({group.over_budget} of its {group.machines} machines)" for group in models)
-        return f"over the budget: {'; '.join(counts)}"
-    if not failing:
-        return ""
-    several = any(group.kind == "model" for group in metric.groups)
-    said = f"over the budget: {failing[0].over_budget} of {failing[0].machines} machines"
-    return said + ", and no model alone is shown to regress" * several
+def _wrapped(*texts: str) -> Iterator[str]:
+    return (line for text in texts for line in wrapped(text))
+
+
+def _first(names: Sequence[str], most: int) -> str:
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def _short(model: str) -> str:
@@ -251,10 +435,19 @@ def _short(model: str) -> str:
     return model.partition(", CPUs ")[0]
 
 
+def _over_budget(groups: Sequence[FleetGroup]) -> str:
+    """The models that regress, and on how many of their machines; or else all machines, without a model."""
+    failing = [group for group in groups if group.verdict is Verdict.FAIL]
+    if models := [group for group in failing if group.kind == "model"]:
+        return "; ".join(f"{_short(each.name)} ({each.over_budget} of its {each.machines} machines)" for each in models)
+    several = ", and no model alone is shown to regress" if len(groups) > 1 else ""
+    return "".join(f"{each.over_budget} of {each.machines} machines{several}" for each in failing)
+
+
 def _told(metric: FleetMetric) -> Iterator[str]:
     yield from wrapped(f"{metric.name} of {metric.tool}: {metric.verdict.name}")
-    if said := regressing(metric):
-        yield from wrapped(f"    {said}", 4)
+    if said := _over_budget(metric.groups):
+        yield from wrapped(f"    over the budget: {said}", 4)
     if not metric.groups:
         yield "    no machine has it"
         return
@@ -268,5 +461,4 @@ def _told(metric: FleetMetric) -> Iterator[str]:
         if group.reason:
             yield from wrapped(f"    {group.verdict.name}: {group.reason}", 4)
         if group.bad and group.kind != "all":
-            names = ", ".join(group.bad[:_LISTED]) + (", ..." if len(group.bad) > _LISTED else "")
-            yield from wrapped(f"    worst machines: {names}", 4)
+            yield from wrapped(f"    worst machines: {_first(group.bad, _LISTED)}", 4)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -17,12 +17,12 @@ import numpy as np
 
 from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import GateMetric
-from schedlib.formats.run_file import NOT_RECORDED, refuse_copies
+from schedlib.formats.run_file import NOT_RECORDED
 from schedlib.formats.strict import Strict, Word
 from schedlib.gate.boots import Key, Side, read_side
-from schedlib.gate.comparable import attempts_of, no_results, refuse_differences, refuse_overlaps
-from schedlib.gate.judging import Sample, sample_of
-from schedlib.gate.rules import Gate, load_gate
+from schedlib.gate.comparable import attempts_of, no_results, refuse_incomparable
+from schedlib.gate.judging import sample_of
+from schedlib.gate.rules import Gate, GateRule
 from schedlib.gate.statistics import Values
 from schedlib.verdict import Verdict
 
@@ -31,7 +31,7 @@ _FEW = 32
 
 Lacks: TypeAlias = Literal["", "base", "candidate"]
 
-_NAMES: tuple[Literal["base", "candidate"], ...] = ("base", "candidate")
+SIDES: tuple[Lacks, ...] = ("base", "candidate")
 
 
 class LeftOut(Strict, frozen=True, kw_only=True):
@@ -53,10 +53,9 @@ class LeftOut(Strict, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class MetricBoots:
-    """A metric on one machine: a value for each boot, in the order of time; larger is worse.
+    """A metric on one machine: as many boots of each kernel, in the order of time; larger is worse.
 
     Attributes:
-        base, candidate: as many values of each.
         step: one step of the clock, in the unit of the values.
     """
 
@@ -88,29 +87,19 @@ class FleetMachine:
     left_out: tuple[LeftOut, ...] = ()
     attempts: tuple[tuple[int, int], ...] = ()
 
-    @property
-    def there(self) -> bool:
-        """Whether any metric of it can be judged."""
-        return bool(self.metrics or self.rows)
-
     def out(self, reason: str, key: Key = ("", ""), lacks: Lacks = "") -> LeftOut:
         """The machine, left out of one metric or of all."""
         return LeftOut(machine=self.name, model=self.model, tool=key[0], metric=key[1], lacks=lacks, reason=reason)
 
     def without(self, reason: str) -> FleetMachine:
         """The machine, left out as a whole."""
-        return replace(self, marks=(), metrics={}, rows={}, attempts=(), left_out=(self.out(reason),))
-
-    def without_side(self, why: Mapping[Lacks, str]) -> FleetMachine:
-        """The machine, left out because of one kernel or of both."""
-        (lacks, reason), *both = why.items()
-        return replace(self, left_out=(self.out(reason, lacks="" if both else lacks),))
+        return FleetMachine(self.name, self.model, self.kernels, left_out=(self.out(reason),))
 
 
-def read_fleet(directory: Path, gates: str) -> list[FleetMachine]:
+def read_fleet(directory: Path, gate: Gate) -> list[FleetMachine]:
     """Read all machines, in the order of their names."""
     places = sorted(each for each in directory.iterdir() if each.is_dir() and not each.name.startswith("."))
-    if {each.name for each in places} == set(_NAMES):
+    if {each.name for each in places} == set(SIDES):
         raise SchedlineError(
             f"{directory} holds the runs of one machine, not of many",
             f"schedline gate {directory}/base {directory}/candidate",
@@ -119,7 +108,7 @@ def read_fleet(directory: Path, gates: str) -> list[FleetMachine]:
         raise SchedlineError(
             f"{directory} holds no machine", "make a directory for each machine, with its runs in base/ and candidate/"
         )
-    read = partial(_read_machine, gates)
+    read = partial(_read_machine, gate)
     if len(places) <= _FEW:
         return _exclude_copies(map(read, places))
     # Children of this process hash alike, so that copies are found across all of them.
@@ -127,14 +116,11 @@ def read_fleet(directory: Path, gates: str) -> list[FleetMachine]:
         return _exclude_copies(pool.map(read, places, chunksize=16))
 
 
-_gate = lru_cache(maxsize=1)(load_gate)
-
-
-def _read_machine(gates: str, place: Path) -> FleetMachine:
-    gate, machine = _gate(gates), FleetMachine(place.name)
+def _read_machine(gate: Gate, place: Path) -> FleetMachine:
+    machine = FleetMachine(place.name)
     sides: list[Side] = []
     lacking: dict[Lacks, str] = {}
-    for name in _NAMES:
+    for name in SIDES:
         try:
             if not (place / name).is_dir():
                 raise SchedlineError(f"it has no runs of {name}", "boot that kernel")
@@ -144,56 +130,56 @@ def _read_machine(gates: str, place: Path) -> FleetMachine:
     models = sides[0].fingerprint.get("machine", frozenset()) if sides else frozenset()
     if len(models) == 1:
         machine = replace(machine, model=min(models))
-    if lacking:
-        return machine.without_side(lacking)
-    if not machine.model or NOT_RECORDED in machine.model:
-        return replace(machine, model="").without("its runs do not tell the machine")
-    try:
-        refuse_differences(sides, gate.may_differ)
-        if gate.interleaved:
-            refuse_overlaps(sides)
-        refuse_copies(side.contents for side in sides)
-        ended = [attempts_of(None, place / side.name, side)[0] for side in sides]
-    except SchedlineError as error:
-        return machine.without(error.observed)
-    machine = replace(machine, attempts=tuple((sum(map(bool, each)), len(each)) for each in ended))
-    lacking = {name: why for name, side in zip(_NAMES, sides, strict=True) if (why := no_results(side))}
-    if lacking:
-        return machine.without_side(lacking)
-    marks = tuple(mark for side in sides for mark in (*(boot.id for boot in side.boots), *dict(side.contents)))
-    return _with_metrics(replace(machine, kernels=(sides[0].kernel, sides[1].kernel), marks=marks), gate, *sides)
-
-
-def _with_metrics(machine: FleetMachine, gate: Gate, base: Side, candidate: Side) -> FleetMachine:
-    metrics: dict[Key, MetricBoots] = {}
-    rows: dict[Key, GateMetric] = {}
-    left_out: list[LeftOut] = []
-    for rule in gate.rules:
+    if not lacking:
+        if not machine.model or NOT_RECORDED in machine.model:
+            return FleetMachine(place.name).without("its runs do not tell the machine")
         try:
-            found = sample_of(rule, base, candidate)
+            refuse_incomparable(sides, gate)
+            ended = [attempts_of(None, place / side.name, side)[0] for side in sides]
         except SchedlineError as error:
-            left_out.append(machine.out(error.observed, rule.key))
-            continue
-        if isinstance(found, Sample):
-            boots = min(found.boots, gate.looks[-1])
-            counts = [len(side.boots) for side in found.sides]
-            if boots < gate.looks[0]:
-                few: Lacks = "base" if counts[0] < counts[1] else "candidate"
-                why = f"{counts[0]} + {counts[1]} boots of base and candidate; the first look is at {gate.looks[0]}"
-                left_out.append(machine.out(why, rule.key, few if counts[0] != counts[1] else ""))
-            elif why := found.trouble(boots, gate):
-                left_out.append(machine.out(why, rule.key))
-            else:
-                values = np.array(found.base[:boots]), np.array(found.candidate[:boots])
-                metrics[rule.key] = MetricBoots(found.unit, *values, found.step(gate.looks[0]))
-        elif found.verdict in (Verdict.PASS, Verdict.FAIL):
+            return machine.without(error.observed)
+        machine = replace(machine, attempts=tuple((sum(map(bool, each)), len(each)) for each in ended))
+        lacking = {name: why for name, side in zip(SIDES, sides, strict=True) if (why := no_results(side))}
+    if lacking:
+        (lacks, reason), *both = lacking.items()
+        return replace(machine, left_out=(machine.out(reason, lacks="" if both else lacks),))
+    marks = tuple(mark for side in sides for mark in (*(boot.id for boot in side.boots), *dict(side.contents)))
+    machine = replace(machine, kernels=(sides[0].kernel, sides[1].kernel))
+    metrics, rows, left_out = {}, {}, []
+    for rule in gate.rules:
+        found = _metric(machine, gate, rule, *sides)
+        if isinstance(found, LeftOut):
+            left_out.append(found)
+        elif isinstance(found, GateMetric):
             rows[rule.key] = found
         else:
-            there = [rule.key in side.about for side in (base, candidate)]
-            lacks: Lacks = "" if all(there) or not any(there) else _NAMES[there.index(False)]
-            left_out.append(machine.out(found.reason, rule.key, lacks))
-    marks = machine.marks if metrics or rows else ()
+            metrics[rule.key] = found
+    marks = marks if metrics or rows else ()
     return replace(machine, marks=marks, metrics=metrics, rows=rows, left_out=tuple(left_out))
+
+
+def _metric(
+    machine: FleetMachine, gate: Gate, rule: GateRule, base: Side, candidate: Side
+) -> MetricBoots | GateMetric | LeftOut:
+    try:
+        found = sample_of(rule, base, candidate)
+    except SchedlineError as error:
+        return machine.out(error.observed, rule.key)
+    if isinstance(found, GateMetric):
+        if found.verdict in (Verdict.PASS, Verdict.FAIL):
+            return found
+        there = [rule.key in side.about for side in (base, candidate)]
+        return machine.out(found.reason, rule.key, SIDES[there.index(False)] if sum(there) == 1 else "")
+    boots = min(found.boots, gate.looks[-1])
+    counts = [len(side.boots) for side in found.sides]
+    if boots < gate.looks[0]:
+        why = f"{counts[0]} + {counts[1]} boots of base and candidate; the first look is at {gate.looks[0]}"
+        return machine.out(why, rule.key, SIDES[counts[0] > counts[1]] if counts[0] != counts[1] else "")
+    if why := found.trouble(boots, gate):
+        return machine.out(why, rule.key)
+    # Copies, so that a machine keeps no more than these boots.
+    values = np.array(found.base[:boots]), np.array(found.candidate[:boots])
+    return MetricBoots(found.unit, *values, found.step(gate.looks[0]))
 
 
 def _exclude_copies(machines: Iterator[FleetMachine]) -> list[FleetMachine]:
@@ -201,20 +187,17 @@ def _exclude_copies(machines: Iterator[FleetMachine]) -> list[FleetMachine]:
     found: list[FleetMachine] = []
     owner: dict[object, str] = {}
     for machine in machines:
-        marks, machine = machine.marks, replace(machine, marks=())
-        if other := next((owner[mark] for mark in marks if mark in owner), ""):
-            machine = machine.without(f"it has boots or figures of {other}: a boot belongs to one machine")
+        if other := next((owner[mark] for mark in machine.marks if mark in owner), ""):
+            found.append(machine.without(f"it has boots or figures of {other}: a boot belongs to one machine"))
         else:
-            owner |= dict.fromkeys(marks, machine.name)
-        found.append(machine)
-    counts = Counter((machine.model, machine.kernels) for machine in found if machine.there)
+            owner |= dict.fromkeys(machine.marks, machine.name)
+            found.append(replace(machine, marks=()))
+    counts = Counter((machine.model, machine.kernels) for machine in found if machine.metrics or machine.rows)
     # Of each model the pair that most machines have: the last one here.
     usual = {model: kernels for (model, kernels), _ in reversed(counts.most_common())}
     for place, machine in enumerate(found):
-        of_most = usual[machine.model] if machine.there else machine.kernels
-        pairs = zip(_NAMES, machine.kernels, of_most, strict=True)
-        for name, here, most in pairs:
-            if here != most:
+        for name, here, most in zip(SIDES, machine.kernels, usual.get(machine.model, ()), strict=False):
+            if (machine.metrics or machine.rows) and here != most:
                 found[place] = machine.without(
                     f"its {name} is {here}, and that of most machines of its model is {most}"
                 )

@@ -15,8 +15,8 @@ from fleets import names, write_fleet, write_machine
 from by_schema import validate
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.gate import fleet_judging, fleet_machines
-from schedlib.gate.fleet_judging import within_machines_p
+from schedlib.gate import fleet_gate, fleet_machines
+from schedlib.gate.fleet_gate import within_machines_p
 from schedlib.gate.statistics import blocks_tail
 from schedlib.paths import PLAN
 
@@ -39,7 +39,7 @@ def test_one_machine_is_judged_by_the_gates_own_blocks(monkeypatch: pytest.Monke
     for total in (18, 28, 36):
         assert within_machines_p(total, {10: 1}) == pytest.approx(blocks_tail(((4, 2), (2, 1)))[total])
     exact = within_machines_p(770, {10: 30, 8: 10})
-    monkeypatch.setattr(fleet_judging, "_EXACT_STATES", 0)
+    monkeypatch.setattr(fleet_gate, "_EXACT_STATES", 0)
     assert within_machines_p(770, {10: 30, 8: 10}) == pytest.approx(exact, rel=0.02)
 
 
