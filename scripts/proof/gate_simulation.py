@@ -14,7 +14,7 @@ import numpy as np
 
 from proof.gate_noise import Model
 from schedlib.formats.gate_document import Method
-from schedlib.gate.boot_order import BLOCK_ORDERS
+from schedlib.gate.boot_plan import BLOCK_ORDERS
 from schedlib.gate.decision import Limits, decide, look_evidence
 from schedlib.gate.rules import load_gate
 from schedlib.gate.statistics import Flags, Values, step_of

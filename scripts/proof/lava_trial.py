@@ -24,7 +24,7 @@ from schedlib.fleet.fleet_collect import LOG, collect
 from schedlib.fleet.fleet_jobs import write_jobs
 from schedlib.fleet.fleet_options import FleetCollectOptions, FleetJobsOptions
 from schedlib.fleet.job_definition import READY, yaml_text
-from schedlib.gate.boot_order import write_plan
+from schedlib.gate.boot_plan import write_plan
 from schedlib.gate.fleet_gate import compare_fleet, fleet_text
 from schedlib.gate.gate_options import LAVA, LOSSES, BootPlanOptions, GateOptions, NamedKernel
 from schedlib.guest.busybox_guest import TARGET

@@ -15,7 +15,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import LARGEST, Document
 from schedlib.formats.strict import Count, Moment, Positive, Strict, Word
-from schedlib.gate.boot_order import GatePlan, Label
+from schedlib.gate.boot_plan import GatePlan, Label
 from schedlib.gate.gate_options import PLAN_FILE
 from schedlib.runs.guest_runs import for_guest
 from schedlib.runs.workload_suites import Suite, chosen, load_suite

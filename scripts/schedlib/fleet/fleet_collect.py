@@ -37,8 +37,7 @@ from schedlib.fleet.campaign import (
 from schedlib.fleet.fleet_options import FleetCollectOptions
 from schedlib.fleet.lava_log import Console, LavaLog, disk_from, read_log
 from schedlib.formats import document
-from schedlib.gate.boot_order import GatePlan
-from schedlib.gate.boot_service import read_plan
+from schedlib.gate.boot_plan import GatePlan, read_plan
 from schedlib.guest.boot import LOG_LIMIT
 from schedlib.paths import PLAN
 from schedlib.process import must

@@ -20,7 +20,7 @@ from schedlib.fleet.campaign import NO_TOOL, FleetJob, FleetJobs, campaign_id, f
 from schedlib.fleet.fleet_options import FleetJobsOptions
 from schedlib.fleet.job_definition import Artefact, FleetDevice, definition, read_device, yaml_text
 from schedlib.formats import document
-from schedlib.gate.boot_order import GatePlan, blocks, version_in
+from schedlib.gate.boot_plan import GatePlan, blocks, version_in
 from schedlib.gate.gate_options import PLAN_FILE
 from schedlib.guest.busybox_guest import busybox, scripts
 from schedlib.options import TreeOptions

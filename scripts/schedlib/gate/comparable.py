@@ -109,7 +109,7 @@ def in_pairs(campaign: Path | None, base: Side, candidate: Side) -> bool:
     """Whether the boots are pairs of a plan, and none has lost its place."""
     if not campaign:
         return False
-    from schedlib.gate.boot_service import read_plan
+    from schedlib.gate.boot_plan import read_plan
 
     boots = min(len(base.boots), len(candidate.boots))
     order = _order(base.first(boots), candidate.first(boots))
@@ -215,7 +215,7 @@ def attempts_of(campaign: Path | None, directory: Path, side: Side) -> tuple[lis
     begun = dict.fromkeys((boot.id for boot in side.boots), "")
     if campaign:
         # Most directories have no plan.
-        from schedlib.gate.boot_service import read_plan, read_progress, runs_of
+        from schedlib.gate.boot_plan import read_plan, read_progress, runs_of
 
         attempts, kernels = read_progress(campaign).attempts, read_plan(campaign).kernels
         # Somebody may have given another name to the directory of the runs, or removed some of them.

@@ -37,7 +37,7 @@ from schedlib.gate.boots import Side, read_side
 from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, GateOptions
 from schedlib.gate.judging import values_of
 from schedlib.gate.rules import Gate, GateRule, load_gate
-from schedlib.gate.statistics import bad_share, mean_interval, mean_shift, shift, shift_interval
+from schedlib.gate.statistics import bad_share
 from schedlib.progress import printable
 from schedlib.verdict import Verdict, worst
 
@@ -238,8 +238,7 @@ def _share(gate: Gate, rule: GateRule, middle: float, sides: Sequence[Side]) -> 
     if not reason:
         values, padded, moved = values_of(rule, base, placebo, candidate)
         scale = rule.sign * (1.0 if rule.absolute else 100 / abs(middle))
-        by_rank = rule.method is Method.RANK
-        estimate, interval = (shift, shift_interval) if by_rank else (mean_shift, mean_interval)
+        estimate, interval = judging.estimates(rule)
         change, attributable = (finite(float(estimate(*two)) * scale) for two in ((values, padded), (padded, moved)))
         low, high = map(finite, sorted(float(end) * scale for end in interval(padded, moved)))
     return GateShare(

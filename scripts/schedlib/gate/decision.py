@@ -9,8 +9,9 @@ Bonferroni's inequality the parts add up, whatever the looks have in common.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,8 +46,7 @@ class Limits:
         return np.asarray((candidate - np.where(self.absolute, change, 0.0)[..., None]) / factor)
 
 
-@dataclass(frozen=True)
-class LookEvidence:
+class LookEvidence(NamedTuple):
     """What the boots of one look say of each metric.
 
     Attributes:
@@ -67,11 +67,10 @@ class LookEvidence:
 
 def together(found: Iterable[LookEvidence]) -> LookEvidence:
     """What is said of several metrics."""
-    return LookEvidence(*map(np.array, zip(*map(astuple, found), strict=True)))
+    return LookEvidence(*map(np.array, zip(*found, strict=True)))
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """For each metric: whether it fails, whether it passes, Holm's p that it is not worse, and whether more boots may
     show that it is."""
 
@@ -121,15 +120,9 @@ def look_evidence(
         over = statistics.count_worse(base, lowest) > base.shape[-1] ** 2 / 2
         doubtful = statistics.rank_p(base, budgeted) <= DOUBT
     within = p_of(limits.without(candidate + step, limits.detect), base)
-    far, far_base = (far_boots(base, each, limits).sum(axis=-1) for each in (candidate, base))
-    return LookEvidence(
-        p_of(base, candidate),
-        np.where(known, within, 1.0),
-        np.asarray(over & known),
-        np.asarray(doubtful),
-        np.asarray(far, dtype=np.float64),
-        np.asarray(far_base, dtype=np.float64),
-    )
+    far, far_base = (np.asarray(far_boots(base, each, limits).sum(axis=-1), float) for each in (candidate, base))
+    within = np.where(known, within, 1.0)
+    return LookEvidence(p_of(base, candidate), within, np.asarray(over & known), np.asarray(doubtful), far, far_base)
 
 
 def excess(far: Values, far_base: Values, boots: int) -> Values:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple
 from datetime import UTC, datetime
 from math import erfc, log1p, sqrt
 from typing import Any, Literal, TypeAlias
@@ -30,8 +29,8 @@ from schedlib.gate.decision import DOUBT, LookEvidence, decide, far_boots, toget
 from schedlib.gate.fleet_machines import SIDES, FleetMachine, LeftOut, read_fleet
 from schedlib.gate.gate_options import GateOptions
 from schedlib.gate.gate_report import SAME_KERNEL, excluded, limits_of, p_of, per, signed
+from schedlib.gate.judging import estimates, of_the_rule, scaled, told
 from schedlib.gate.judging import limits_of as limits_in_values
-from schedlib.gate.judging import of_the_rule, scaled, told
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.progress import printable, wrapped
 from schedlib.verdict import Verdict, worst
@@ -209,7 +208,7 @@ def _groups_at(gate: Gate, samples: Samples, look: int, left_out: Sequence[LeftO
     found = [list(_at_look(rule, machines, look, left_out)) for rule, machines in samples.items()]
     evidence = [each for metric in found for _, each in metric]
     family = max(gate.family * max(map(len, found)), len(evidence))
-    results = zip(*astuple(decide(together(evidence), gate.alpha, gate.looks, family, look)), strict=True)
+    results = zip(*decide(together(evidence), gate.alpha, gate.looks, family, look), strict=True)
     out = []
     for rule, metric in zip(samples, found, strict=True):
         budget, rows = f"the budget of {_size(rule, rule.budget)}", []
@@ -316,7 +315,7 @@ def _first_boots(rule: GateRule, machines: Sequence[FleetMachine], look: int) ->
     """What the first boots of each machine say, at most so many of each kernel: an array of _MACHINE."""
     metrics = [machine.metrics[rule.key] for machine in machines]
     limits = limits_in_values(rule)
-    effect_of = statistics.mean_shift if rule.method is Method.RATE else statistics.shift
+    effect_of, _ = estimates(rule)
     found = np.zeros(len(machines), dtype=_MACHINE)
     found["boots"] = [min(look, each.base.size) for each in metrics]
     for count in np.unique(found["boots"]):

@@ -147,7 +147,7 @@ def _add_plan(verbs: Verbs) -> None:
         operands="[DIR]",
         options=BootPlanOptions,
         read=_checked_plan,
-        job="gate.boot_service.plan",
+        job="gate.boot_plan.plan",
         download=False,
     )
 

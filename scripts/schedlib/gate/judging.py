@@ -4,20 +4,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from math import ceil, inf, isfinite, nan, sqrt
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace as changed
+from msgspec.structs import replace
 
 from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import GateMetric, Method, finite
 from schedlib.gate import statistics
-from schedlib.gate.boots import Key, Side
+from schedlib.gate.boots import Side
 from schedlib.gate.comparable import disturbed, order_problem, unequal_samples, without_runs
 from schedlib.gate.decision import MISSED, Limits, LookEvidence, decide, excess, far_boots, look_evidence, together
 from schedlib.gate.gate_options import MOST_BOOTS
@@ -45,8 +45,8 @@ def of_the_rule(rule: GateRule, unit: str) -> dict[str, Any]:
 def limits_of(rule: GateRule) -> Limits:
     """The rule's limits, as shares unless they are absolute."""
     scale = 1.0 if rule.absolute else 0.01
-    flags = np.asarray(bool(rule.absolute)), np.asarray(rule.direction == "higher")
-    return Limits(np.asarray(rule.budget * scale), np.asarray(rule.detect * scale), *flags)
+    numbers = (rule.budget * scale, rule.detect * scale, bool(rule.absolute), rule.direction == "higher")
+    return Limits(*map(np.asarray, numbers))
 
 
 def metric_row(
@@ -70,12 +70,10 @@ class Sample:
 
     @property
     def per(self) -> str:
-        """The unit of the budget, with the blank before it."""
         return f" {self.unit}" if self.rule.absolute else " %"
 
     @property
     def boots(self) -> int:
-        """The number of boots of the kernel that has fewer."""
         return min(len(side.boots) for side in self.sides)
 
     def first(self, boots: int) -> tuple[Side, Side]:
@@ -83,10 +81,8 @@ class Sample:
 
     def step(self, boots: int) -> float:
         """One step of the clock in the first boots of the base, from all their runs; 0 if means are compared."""
-        if self.rule.method is not Method.RANK:
-            return 0.0
         runs = [value for boot in self.sides[0].boots[:boots] for value in boot.values(self.rule.key)]
-        return float(statistics.step_of(np.array(runs)))
+        return float(statistics.step_of(np.array(runs))) if self.rule.method is Method.RANK else 0.0
 
     def evidence(self, boots: int, *, pairs: bool) -> LookEvidence:
         means = self.rule.method is not Method.RANK
@@ -152,7 +148,6 @@ def sample_of(rule: GateRule, *sides: Side) -> GateMetric | Sample:
 
 
 def _missing(rule: GateRule, *sides: Side) -> GateMetric | None:
-    """A row for a metric that one side lacks or that this machine cannot show; None if both sides have it."""
     lacking = [side for side in sides if rule.key not in side.about]
     if not lacking:
         return None
@@ -178,7 +173,7 @@ def _missing(rule: GateRule, *sides: Side) -> GateMetric | None:
 
 
 def _about(rule: GateRule, sides: Sequence[Side]) -> str:
-    """Return the metric's unit, after checking that every side agrees with the rule on what the metric is."""
+    """The metric's unit, if all sides and the rule agree on what it is."""
     found = {side.about[rule.key] for side in sides if rule.key in side.about}
     where = " ".join(rule.key)
     if len(found) > 1:
@@ -202,8 +197,8 @@ def _about(rule: GateRule, sides: Sequence[Side]) -> str:
 
 
 def _equal(rule: GateRule, unit: str, *sides: Side) -> GateMetric:
-    """Judge a metric that must be equal in every run; no statistics."""
-    (low, high), (least, most) = (range_of(side, rule.key) for side in sides)
+    found = [[value for boot in side.boots for value in boot.values(rule.key)] for side in sides]
+    (low, high), (least, most) = ((min(values), max(values)) for values in found)
     same, now = (least, most) == (low, high), least if rule.direction == "higher" else most
     verdict, reason = Verdict.PASS, ""
     if low != high:
@@ -215,12 +210,6 @@ def _equal(rule: GateRule, unit: str, *sides: Side) -> GateMetric:
         reason = f"better: {low:g} became {least:g}" + ("" if least == most else f" to {most:g}")
     boots = len(sides[0].boots), len(sides[1].boots)
     return metric_row(rule, unit, verdict, reason, boots, base=finite(low), candidate=finite(now))
-
-
-def range_of(side: Side, key: Key) -> tuple[float, float]:
-    """The smallest and the largest value of all runs of a metric."""
-    values = [value for boot in side.boots for value in boot.values(key)]
-    return min(values), max(values)
 
 
 def values_of(rule: GateRule, *sides: Side, unit: str = "") -> tuple[Values, ...]:
@@ -247,7 +236,6 @@ def values_of(rule: GateRule, *sides: Side, unit: str = "") -> tuple[Values, ...
 
 
 def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]:
-    """The rows of the look that decides, or else of the last one that there are boots for."""
     there = min((sample.boots for sample in samples), default=0)
     looks = [look for look in gate.looks if look <= there]
     if not looks:
@@ -256,7 +244,7 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
         troubles = [sample.trouble(look, gate) for sample in samples]
         whole = together(sample.evidence(look, pairs=gate.pairs) for sample in samples)
         usable = np.array([not trouble for trouble in troubles])
-        whole = replace(whole, worse=np.where(usable, whole.worse, 1.0), within=np.where(usable, whole.within, 1.0))
+        whole = whole._replace(worse=np.where(usable, whole.worse, 1.0), within=np.where(usable, whole.within, 1.0))
         found = decide(whole, gate.alpha, gate.looks, gate.family, look)
         if found.failed.any() or found.passed.all():
             break
@@ -274,7 +262,7 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
                 reason = "not settled when the gate failed"
             else:
                 reason = _why_unclear(gate, sample, row, bool(found.doubtful[place]))
-            row = changed(row, verdict=verdict, reason=reason, over_budget=over, p=float(found.p[place]))
+            row = replace(row, verdict=verdict, reason=reason, over_budget=over, p=float(found.p[place]))
         rows.append(row)
     return rows
 
@@ -298,19 +286,23 @@ def told(rule: GateRule, effect: float) -> float:
     return rule.sign * 100 * float(np.expm1(rule.sign * effect))
 
 
+def estimates(rule: GateRule) -> tuple[Callable[[Values, Values], Values], Callable[[Values, Values], Any]]:
+    """How a change is estimated, and its interval."""
+    if rule.method is Method.RANK:
+        return statistics.shift, statistics.shift_interval
+    return statistics.mean_shift, statistics.mean_interval
+
+
 def _row(sample: Sample, boots: int, reason: str) -> GateMetric:
     """The figures of the first boots, with the verdict INCONCLUSIVE."""
     rule, base, candidate = sample.rule, sample.base[:boots], sample.candidate[:boots]
     sign, ranks = rule.sign, rule.method is Method.RANK
     # No -0.
     middles = [float(sign * (np.median if ranks else np.mean)(side)) + 0.0 for side in (base, candidate)]
-    if rule.absolute:
-        of_medians = middles[1] - middles[0]
-    else:
-        of_medians = 100 * (middles[1] / middles[0] - 1) if middles[0] else nan
-    shift, interval = statistics.shift, statistics.shift_interval
-    if not ranks:
-        shift, interval = statistics.mean_shift, statistics.mean_interval
+    of_medians = middles[1] - middles[0] if rule.absolute else nan
+    if not rule.absolute and middles[0]:
+        of_medians = 100 * (middles[1] / middles[0] - 1)
+    shift, interval = estimates(rule)
     sides = scaled(rule, base), scaled(rule, candidate)
     change, *ends = (sign * told(rule, float(each)) + 0.0 for each in (shift(*sides), *interval(*sides)))
     # What becomes 0 has changed by -100 %, and nothing can change by more than that.
@@ -319,28 +311,17 @@ def _row(sample: Sample, boots: int, reason: str) -> GateMetric:
         tuple(boot.id for boot, bad in zip(side.boots, far_boots(base, values, limits_of(rule)), strict=False) if bad)
         for side, values in zip(sample.sides, (base, candidate), strict=True)
     )
-    return metric_row(
-        rule,
-        sample.unit,
-        Verdict.INCONCLUSIVE,
-        reason,
-        (boots, boots),
-        base=finite(middles[0]),
-        candidate=finite(middles[1]),
-        change=finite(max(change, least)),
-        of_medians=finite(of_medians),
-        low=finite(max(min(ends), least)),
-        high=finite(max(*ends, least)),
-        far=far,
-        far_base=far_base,
-    )
+    figures = dict(zip(("base", "candidate"), middles, strict=True), change=max(change, least), of_medians=of_medians)
+    figures |= {"low": max(min(ends), least), "high": max(*ends, least)}
+    more = {name: finite(value) for name, value in figures.items()}
+    both = (boots, boots)
+    return metric_row(rule, sample.unit, Verdict.INCONCLUSIVE, reason, both, **more, far=far, far_base=far_base)
 
 
 # ---- what an INCONCLUSIVE metric needs ----
 
 
 def _too_few(gate: Gate, sample: Sample) -> str:
-    """How many boots the first look lacks."""
     first = gate.looks[0]
     lacking = [(first - len(side.boots), side.name) for side in sample.sides]
     more = " and ".join(f"{number} more of the {name}" for number, name in lacking if number > 0)

@@ -28,15 +28,15 @@ _EXACT_PAIRS = 2500
 """Up to this number of pairs of boots, the distribution of U is exact; above, it is approximated as normal."""
 
 _MOST_PERMUTATIONS = 20_000
-"""Up to so many labellings all are counted; of more, so many are drawn."""
+"""Up to so many labellings all are counted; of more, so many are drawn, with a fixed seed."""
 
 
 @lru_cache(maxsize=256)
 def upper_tail(base: int, candidate: int) -> Values:
     """P(U >= u) for u = 0 ... base x candidate, if both kernels are the same.
 
-    Up to 2500 pairs it is exact: the number of orders with each U is a coefficient of the Gaussian binomial (Mann and
-    Whitney, Annals of Mathematical Statistics 18, 1947). Above, it is normal with continuity correction.
+    The number of orders with each U is a coefficient of the Gaussian binomial (Mann and Whitney, Annals of Mathematical
+    Statistics 18, 1947). The normal approximation has a continuity correction.
     """
     pairs = base * candidate
     if pairs > _EXACT_PAIRS:
@@ -132,8 +132,7 @@ def worse_p(base: Values, candidate: Values, *, pairs: bool = False) -> Values:
 
 
 def _differences(base: Values, candidate: Values) -> Values:
-    pairs = candidate[..., :, None] - base[..., None, :]
-    return np.sort(pairs.reshape(*pairs.shape[:-2], -1))
+    return np.sort((candidate[..., :, None] - base[..., None, :]).reshape(*base.shape[:-1], -1))
 
 
 def shift(base: Values, candidate: Values) -> Values:
@@ -170,10 +169,7 @@ def step_of(values: Values) -> Values:
 
 @lru_cache(maxsize=16)
 def _groups(boots: int, block: int = BLOCK) -> Values:
-    """Ways to label boots as the candidate's within blocks: all, or a fixed random sample. The true one is the first.
-
-    The boots are those of the base and then those of the candidate.
-    """
+    """Ways to label the boots of the base and of the candidate as the candidate's within blocks; the true one first."""
     ways = []
     for start in range(0, boots, block):
         base = range(start, min(start + block, boots))
@@ -194,8 +190,7 @@ def _groups(boots: int, block: int = BLOCK) -> Values:
 def mean_p(base: Values, candidate: Values, *, pairs: bool = False) -> Values:
     """One-sided p of the permutation test that the candidate's mean is larger (Pitman 1937), within blocks or pairs.
 
-    Exact up to 20,000 labellings. Above, 20,000 random labellings with a fixed seed and the true one are used, which is
-    valid and gives the same result every time. Needs as many boots of the base as of the candidate.
+    Needs as many boots of the base as of the candidate. The true labelling is among those drawn, so it stays valid.
     """
     values = np.concatenate([base, candidate], axis=-1)
     sums = values @ _groups(base.shape[-1], 1 if pairs else BLOCK).T

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from schedlib.fleet.campaign import FleetJob, FleetJobs, campaign_id, fleet_suite, jobs_file
 from schedlib.formats import document
 from schedlib.formats.run_file import Head, Metric, Reading, run_of
-from schedlib.gate.boot_order import BootedKernel, GatePlan
+from schedlib.gate.boot_plan import BootedKernel, GatePlan
 
 ROW = "rt-wakeup-quick"
 RUN = f"{ROW}-1"

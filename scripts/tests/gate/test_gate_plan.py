@@ -21,9 +21,8 @@ from by_schema import validate
 from conftest import read_words
 from one_verb import main_of
 from schedlib.errors import SchedlineError
-from schedlib.gate import boot_order, gate_verb
-from schedlib.gate.boot_order import BLOCK_ORDERS, blocks, version_in
-from schedlib.gate.boot_service import PresentBoot, read_progress, runs_of, status, step
+from schedlib.gate import boot_plan, gate_verb
+from schedlib.gate.boot_plan import BLOCK_ORDERS, PresentBoot, blocks, read_progress, runs_of, status, step, version_in
 from schedlib.gate.rules import load_gate
 from schedlib.names import suite_of_gates
 from schedlib.paths import CONFIGS
@@ -133,7 +132,7 @@ def looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     """A gate that looks after one boot and after two, but for tests of the looks."""
     if "looks" not in request.node.name and "look_are" not in request.node.name:
         monkeypatch.setattr(
-            boot_order, "load_gate", lambda named: msgspec.structs.replace(load_gate(named), looks=(1, 2))
+            boot_plan, "load_gate", lambda named: msgspec.structs.replace(load_gate(named), looks=(1, 2))
         )
 
 
@@ -366,12 +365,12 @@ def test_commands_that_boot_a_kernel_once(boot: str, tmp_path: Path) -> None:
 
 
 def test_the_script_and_the_unit_call_the_step(played: Played) -> None:
-    script = (played.place / boot_order.SCRIPT).read_text()
+    script = (played.place / boot_plan.SCRIPT).read_text()
     assert f"gate plan {played.place} --step" in script
-    assert subprocess.run(["sh", "-n", played.place / boot_order.SCRIPT], check=False).returncode == 0
-    unit = (played.place / boot_order.SERVICE).read_text()
-    assert re.search(rf'^ExecStart=/bin/sh "{re.escape(str(played.place))}/{boot_order.SCRIPT}"$', unit, re.M)
+    assert subprocess.run(["sh", "-n", played.place / boot_plan.SCRIPT], check=False).returncode == 0
+    unit = (played.place / boot_plan.SERVICE).read_text()
+    assert re.search(rf'^ExecStart=/bin/sh "{re.escape(str(played.place))}/{boot_plan.SCRIPT}"$', unit, re.M)
     if shutil.which("systemd-analyze"):
-        argv = ["systemd-analyze", "verify", str(played.place / boot_order.SERVICE)]
+        argv = ["systemd-analyze", "verify", str(played.place / boot_plan.SERVICE)]
         done = subprocess.run(argv, check=False, capture_output=True, text=True)
-        assert boot_order.SERVICE not in done.stderr
+        assert boot_plan.SERVICE not in done.stderr

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.gate.boot_order import BootedKernel, GatePlan
-from schedlib.gate.boot_service import BootAttempt, GateProgress
+from schedlib.gate.boot_plan import BootAttempt, BootedKernel, GatePlan, GateProgress
 from schedlib.gate.comparable import more_by_chance
 from schedlib.gate.gate_options import PLAN_FILE, PROGRESS_FILE
 from schedlib.paths import PLAN
