@@ -21,9 +21,8 @@ from schedlib import doctor
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.fleet.fleet_collect import LOG, collect
-from schedlib.fleet.fleet_jobs import write_jobs
+from schedlib.fleet.fleet_jobs import READY, write_jobs, yaml_text
 from schedlib.fleet.fleet_options import FleetCollectOptions, FleetJobsOptions
-from schedlib.fleet.job_definition import READY, yaml_text
 from schedlib.gate.boot_plan import write_plan
 from schedlib.gate.fleet_gate import compare_fleet, fleet_text
 from schedlib.gate.gate_options import LAVA, LOSSES, BootPlanOptions, GateOptions, NamedKernel

@@ -97,7 +97,6 @@ class CollectedJob(Document, frozen=True, kw_only=True):
 
 
 def campaign_id(directory: Path) -> str:
-    """A short name of the plan."""
     return hashlib.sha256(read_regular(directory / PLAN_FILE, LARGEST)).hexdigest()[:12]
 
 
@@ -106,7 +105,7 @@ def jobs_file(directory: Path, device: str) -> Path:
 
 
 def collected_file(directory: Path, job: str, machine: str, begun: datetime) -> Path:
-    """The file with what came home from a job. A job may be submitted several times, and run on several machines."""
+    """Its file. A job may be submitted several times, and run on several machines."""
     return directory / "collected" / f"{job}@{machine}@{begun.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.json"
 
 

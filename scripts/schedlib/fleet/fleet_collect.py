@@ -95,8 +95,7 @@ def log_of_job(number: str, identity: str) -> tuple[str, str]:
     def lavacli(*words: str) -> str:
         return must(["lavacli", "-i", identity, "jobs", *words, number], next_step="lavacli identities add --help")
 
-    machine = json.loads(lavacli("show", "--json")).get("device")
-    if not machine:
+    if not (machine := json.loads(lavacli("show", "--json")).get("device")):
         raise SchedlineError(f"job {number} has no device yet", f"lavacli -i {identity} jobs wait {number}")
     return machine, lavacli("logs", "--no-follow", "--raw")
 

@@ -100,7 +100,6 @@ class Boot:
             figure.samples += metric.n
 
     def values(self, key: Key) -> list[float]:
-        """A metric in each of its runs."""
         return self.figures[key].values if key in self.figures else []
 
 
@@ -128,7 +127,6 @@ class Side:
 
     @property
     def kernel(self) -> str:
-        """The kernel's name in the runs."""
         return ", ".join(sorted(self.fingerprint.get("kernel", ()))) or "unknown kernel"
 
     def with_tool(self, tool: str) -> Side:
@@ -234,8 +232,8 @@ def _disturbance(run: Run) -> dict[str, float]:
 def _cpus(machine: str) -> int:
     """The number of CPUs in a fingerprint's "CPUs 0-3,8"; 1 if it names none."""
     listed = _CPU_LIST.search(machine)
-    parts = _CPU_RANGE.findall(listed[1]) if listed else []
-    return max(1, sum(int(last or first) - int(first) + 1 for first, last in parts))
+    ranges = _CPU_RANGE.findall(listed[1]) if listed else []
+    return max(1, sum(int(last or first) - int(first) + 1 for first, last in ranges))
 
 
 def _without_places(value: str, entry: str) -> str:

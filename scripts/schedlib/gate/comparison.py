@@ -105,7 +105,6 @@ def compare(options: GateOptions) -> GateDocument:
 
 
 def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -> GateDocument:
-    """Compare. read: the directories of files of other tools."""
     started = datetime.now(UTC)
     named = zip(_NAMES, (options.base, options.candidate, options.placebo), strict=True)
     directories = {name: directory for name, directory in named if directory}
@@ -163,27 +162,24 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
         notes.append(f"trusted: {lacking} not recorded")
     elif lacking:
         reason = f"not recorded: {lacking}. So nobody can see whether both sides differ in more than the kernel"
-        rows = [_inconclusive(row, reason) for row in rows]
+        rows = [_inconclusive(row, reason) if row.verdict in (Verdict.PASS, Verdict.FAIL) else row for row in rows]
         notes.append(f"{reason}. If you know that they do not, add --trust; the result will say so")
         verdicts.append(Verdict.INCONCLUSIVE)
     verdict = worst([*(row.verdict for row in rows), *verdicts])
     look = next((row.boots[0] for row in rows if row.p is not None), None)
     passed_at = look if verdict is Verdict.PASS else None
+    told = tuple(map(_side, sides, directories, directories.values()))
     return GateDocument(
         schema="gate-4",
         tool=TOOL,
         started=started,
         command=options.command(),
-        fingerprint={
-            name: _joined(values)
-            for name, values in base.fingerprint.items()
-            if values == candidate.fingerprint.get(name)
-        },
+        fingerprint=dict(told[0].fingerprint.items() & told[1].fingerprint.items()),
         status=verdict,
         gates=msgspec.convert(gate, GatesUsed, from_attributes=True),
         look=look,
         bad_boots=bad_share(passed_at, max(len(row.far) for row in rows)) if passed_at else None,
-        sides=tuple(map(_side, sides, directories, map(str, directories.values()))),
+        sides=told,
         metrics=tuple(_with_boots(row, sides) for row in rows),
         shown=tuple(_unjudged(rows, sides[:2], look)),
         shares=tuple(shares),
@@ -192,14 +188,10 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
 
 
 def _inconclusive(row: GateMetric, reason: str) -> GateMetric:
-    """A row without its verdict, because the runs do not tell enough of their origin."""
-    if row.verdict not in (Verdict.PASS, Verdict.FAIL):
-        return row
     return replace(row, verdict=Verdict.INCONCLUSIVE, reason=f"{row.reason}; {reason}" if row.reason else reason)
 
 
 def _of_the_boots(gate: Gate, rows: Sequence[GateMetric], sides: tuple[Side, Side]) -> Iterator[str]:
-    """Notes about boots that are not judged, and about the order of those that are."""
     later: dict[str, list[str]] = {}
     for row in rows:
         if row.base is None or row.method is Method.EQUAL:
@@ -212,18 +204,13 @@ def _of_the_boots(gate: Gate, rows: Sequence[GateMetric], sides: tuple[Side, Sid
         if gate.interleaved and (weak := comparable.order_weakness(*first)):
             yield weak
     for said, tools in later.items():
+        of_tools = f" ({', '.join(dict.fromkeys(tools))})" if len(later) > 1 else ""
         if said:
-            yield f"later boots, not judged: {said}" + (
-                f" ({', '.join(dict.fromkeys(tools))})" if len(later) > 1 else ""
-            )
+            yield f"later boots, not judged: {said}{of_tools}"
 
 
 def _share(gate: Gate, rule: GateRule, middle: float, sides: Sequence[Side]) -> GateShare:
-    """How much of a change the layout explains. All boots count, as many of each kernel.
-
-    Args:
-        middle: of the base.
-    """
+    """How much of a change the layout explains. All boots count, as many of each kernel. middle: of the base."""
     if rule.key not in sides[2].about:
         raise SchedlineError(f"the placebo has no {' '.join(rule.key)}", "run the same suite with all three kernels")
     chosen = [side.with_tool(rule.tool) for side in sides]
@@ -246,19 +233,16 @@ def _share(gate: Gate, rule: GateRule, middle: float, sides: Sequence[Side]) -> 
     )
 
 
-def _joined(values: frozenset[str]) -> str:
-    return " / ".join(sorted(values))
-
-
-def _side(side: Side, name: GateKernel, directory: str) -> GateSide:
+def _side(side: Side, name: GateKernel, directory: Path) -> GateSide:
+    fingerprint = {entry: " / ".join(sorted(values)) for entry, values in side.fingerprint.items()}
     return GateSide(
         name=name,
-        directory=directory,
+        directory=str(directory),
         kernel=side.kernel,
-        build_id=_joined(side.fingerprint.get("build_id", frozenset())),
+        build_id=fingerprint.get("build_id", ""),
         boots=tuple(boot.id for boot in side.boots),
-        runs=sum(sum(boot.runs.values()) for boot in side.boots),
-        fingerprint={entry: _joined(values) for entry, values in side.fingerprint.items()},
+        runs=sum(boot.runs.total() for boot in side.boots),
+        fingerprint=fingerprint,
         failed=len(side.failed),
         failures=tuple(side.failed[:_MOST_FAILURES]),
         skipped=dict(side.skipped),
@@ -285,21 +269,15 @@ def _with_boots(row: GateMetric, sides: Sequence[Side]) -> GateMetric:
 
 
 def _unjudged(rows: Sequence[GateMetric], sides: Sequence[Side], look: int | None) -> Iterator[UnjudgedMetric]:
-    """The metrics that are not judged; from as many boots as the others."""
     judged = {row.key for row in rows}
     for key in sorted({key for side in sides for key in side.about} - judged):
         abouts = {side.about[key] for side in sides if key in side.about}
         about = min(abouts)
         rate = about.kind == "exceedance"
-        values = [
-            [
-                value
-                for boot in side.with_tool(key[0]).boots[:look]
-                if key in boot.figures
-                if isfinite(value := boot.figures[key].of(Method.RATE if rate else Method.RANK))
-            ]
-            for side in sides
-        ]
+        method = Method.RATE if rate else Method.RANK
+        boots = [side.with_tool(key[0]).boots[:look] for side in sides]
+        found = [[boot.figures[key].of(method) for boot in side if key in boot.figures] for side in boots]
+        values = [list(filter(isfinite, side)) for side in found]
         base, candidate = (median(each) if each else None for each in values)
         change = None
         if len(abouts) == 1 and base is not None and candidate is not None and base > 0:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib import style
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, Formatter, MaxNLocator, StrMethodFormatter
 
@@ -82,7 +81,6 @@ def page(document: GateDocument) -> str:
 
 
 def _metric(document: GateDocument, row: GateMetric) -> dict[str, object]:
-    """What the page says of a metric: the cells of the table, and what is below them."""
     cells = cells_of(row)
     if document.placebo:
         placebo = {"placebo": " to ".join(map(number, row.placebo)) or "-"}
@@ -110,7 +108,8 @@ _our_style = style.context(["default", _SETTINGS])  # ignores any matplotlibrc
 @_our_style
 def interval(metric: GateMetric, change: float) -> Drawing:
     """The interval of a change against budget and detect: from better by `detect` to worse by twice `detect`."""
-    figure, axes = _figure(_FLAT)
+    figure = Figure(_FLAT, layout="constrained")
+    axes = figure.add_subplot()
     low, high = ends_of(metric)
     if metric.direction == "higher":
         low, change, high = -high, -change, -low
@@ -142,7 +141,8 @@ def interval(metric: GateMetric, change: float) -> Drawing:
 @_our_style
 def by_boot(title: str, unit: str, points: Sequence[BootValue]) -> Drawing:
     """The values in the order of the boots."""
-    figure, axes = _figure(_SIZE)
+    figure = Figure(_SIZE, layout="constrained")
+    axes = figure.add_subplot()
     told = []
     for kernel, colour in COLOURS.items():
         if mine := [(at, each.value) for at, each in enumerate(points, 1) if each.kernel == kernel]:
@@ -160,11 +160,6 @@ def by_boot(title: str, unit: str, points: Sequence[BootValue]) -> Drawing:
     axes.set_xlabel("boot, in the order of time")
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     return _drawn(figure, f"{title}: boot by boot: {'; '.join(told)}")
-
-
-def _figure(size: tuple[float, float]) -> tuple[Figure, Axes]:
-    figure = Figure(size, layout="constrained")
-    return figure, figure.add_subplot()
 
 
 def _drawn(figure: Figure, about: str) -> Drawing:

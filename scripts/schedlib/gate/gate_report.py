@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import TypeVar
 
@@ -121,14 +121,12 @@ def two_estimates(metric: GateMetric) -> str:
 
 def _told_apart(document: GateDocument) -> GateDocument:
     """The document with the tool in front of the names that several tools have."""
-    rows: tuple[GateMetric | GateShare, ...] = (*document.metrics, *document.shares)
-    counts = Counter(name for _, name in {(row.tool, row.name) for row in rows})
+    counts = Counter(row.name for row in document.metrics)
 
-    def told_apart(row: _Row) -> _Row:
-        return replace(row, name=f"{row.tool} {row.name}") if counts[row.name] > 1 else row
+    def told_apart(rows: Iterable[_Row]) -> tuple[_Row, ...]:
+        return tuple(replace(row, name=f"{row.tool} {row.name}") if counts[row.name] > 1 else row for row in rows)
 
-    metrics, shares = tuple(map(told_apart, document.metrics)), tuple(map(told_apart, document.shares))
-    return replace(document, metrics=metrics, shares=shares)
+    return replace(document, metrics=told_apart(document.metrics), shares=told_apart(document.shares))
 
 
 def slower(document: GateDocument) -> str:
@@ -165,7 +163,6 @@ def banner(document: GateDocument) -> str:
 
 
 def _reasons(rows: Sequence[GateMetric]) -> dict[str, list[str]]:
-    """The metrics that have each reason."""
     found: dict[str, list[str]] = {}
     for row in rows:
         found.setdefault(row.reason, []).append(row.name)
@@ -195,7 +192,6 @@ def told_of_share(share: GateShare) -> str:
 
 
 def method_of(document: GateDocument) -> str:
-    """How it was judged."""
     gates = document.gates
     looks = f"looks at {', '.join(map(str, gates.looks))} boots of each kernel"
     ended = f", judged at {document.look}" if document.look else ""
@@ -237,7 +233,6 @@ def _tables(metrics: Sequence[GateMetric]) -> Iterator[str]:
 
 
 def _told(document: GateDocument) -> Iterator[str]:
-    """Of each metric the change in words, the limits and the reason of its verdict; the notes; how it was judged."""
     notes = [note for note in document.notes if note not in _first(document)]
     # What several metrics share is said once, and not at all if a note says it.
     reasons = {

@@ -106,7 +106,6 @@ _Point = tuple[GateDocument, GateMetric]
 
 
 def show(options: HistoryOptions) -> Verdict:
-    """`schedline gate history`: print it, and write its document."""
     gates = read_gates(options.directory)
     found = history_of(gates)
     if options.json:
@@ -128,7 +127,7 @@ def read_gates(directory: Path) -> list[GateDocument]:
 
 
 def history_of(gates: Sequence[GateDocument]) -> HistoryDocument:
-    """Everything that is said about a history. The gates are in the order of time."""
+    """What is said of gates that are in the order of time."""
     series = tuple(_series(points) for points in _metrics(gates).values())
     # A metric that is new does not hide the others, unless it looks worse already.
     verdicts = [each.status for each in series if len(each.levels) >= LEAST or each.worse > each.budget]
@@ -232,8 +231,8 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
     for place, mean in enumerate(means[:-1]):
         if (moved := worse_than(mean, means[-1])) > worse:
             worse, best = moved, place
-    between, good = points[edges[best + 1] :], points[edges[best + 1] - 1]
-    lengths = edges[best + 1] - edges[best], edges[-1] - edges[-2]
+    start = edges[best + 1]
+    between, good, lengths = points[start:], points[start - 1], (start - edges[best], edges[-1] - edges[-2])
     if len(levels) < LEAST and (few := min(_FEW, len(levels) // 2)):
         worse = max(0.0, worse_than(float(np.mean(levels[:few])), float(np.mean(levels[-few:]))))
     if (at := trend(levels, sign)) is not None:

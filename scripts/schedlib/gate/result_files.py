@@ -134,20 +134,20 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
     """
     if not reading.unit:
         raise SchedlineError(f"{directory} holds files of other tools, and nobody says what a file is", UNSAID_UNIT)
-    read = {name: _read(name, path, reading) for name, path in _paths(directory)}
-    found = [file for file in read.values() if isinstance(file, _Found)]
+    read = [(name, _read(name, path, reading)) for name, path in _paths(directory)]
+    found = [file for _, file in read if isinstance(file, _Found)]
+    unread = [(name, file) for name, file in read if isinstance(file, _Unread)]
     # A file like those with results, that has none, may be of a run that crashed.
     endings = {Path(file.name).suffix for file in found}
     skipped, failed = [], []
-    for name, each in read.items():
-        if isinstance(each, _Unread):
-            if each.kind in ("other", "known") or (each.kind == "empty" and Path(name).suffix not in endings):
-                skipped.append((name, each.why))
-            else:
-                failed.append(f"{name}: {each.why}")
+    for name, each in unread:
+        if each.kind in ("other", "known") or (each.kind == "empty" and Path(name).suffix not in endings):
+            skipped.append((name, each.why))
+        else:
+            failed.append(f"{name}: {each.why}")
     if not found and not failed:
-        for name, each in read.items():
-            if isinstance(each, _Unread) and each.kind == "known":
+        for name, each in unread:
+            if each.kind == "known":
                 raise each.refused(directory / name)
         raise SchedlineError(
             f"{directory} holds no file of a known format with a result; it has {len(skipped)} others. "
@@ -197,7 +197,6 @@ def _known(file: ResultFile) -> _Unread | None:
 
 
 def _format_of(file: ResultFile) -> ForeignFormat | None:
-    """The format of a file, by its content; None if it is not known."""
     return next((each for each in FOREIGN_FORMATS if each.recognises(file)), None)
 
 
@@ -216,7 +215,6 @@ def _paths(directory: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
-    """A file with its runs, or why it has none."""
     if not path.is_file():
         return _Unread("other", "not a regular file")
     try:
@@ -237,11 +235,9 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
     kind = _format_of(file)
     if kind and file.json is None and not file.text.endswith("\n"):
         return _Unread("failed", f"it looks like {kind.name}, but its last line has no end (cut off?)")
-    if kind is None and (known := _known(file)):
-        return known
     if kind is None:
         cut = file.json is None and file.text.lstrip().startswith(("{", "["))
-        return _Unread("failed", "it is no whole JSON document (cut off?)") if cut else unknown
+        return _known(file) or (_Unread("failed", "it is no whole JSON document (cut off?)") if cut else unknown)
     try:
         return _Found(name, content, when, kind, kind.read(file))
     except _UNREADABLE as error:
@@ -315,8 +311,7 @@ def gate_for(sides: Sequence[Imported], budget: float, detect: float) -> Gate:
 def judged(sides: Sequence[Imported]) -> Mapping[Key, Direction]:
     """The metrics that are judged by default, with their direction.
 
-    Of a format's alternatives the first counts that any run has. If another run lacks it, the gate says so: its value
-    may be missing because it is so bad.
+    Of a format's alternatives the first counts that any run has. The gate says so if another run lacks it.
     """
     directions: dict[str, dict[str, Direction]] = {}
     kinds: dict[str, ForeignFormat] = {}
@@ -325,11 +320,12 @@ def judged(sides: Sequence[Imported]) -> Mapping[Key, Direction]:
         directions.setdefault(run.row, {}).update((each.name, each.direction) for each in run.metrics)
     rules: dict[Key, Direction] = {}
     for tool, found in directions.items():
+        known = {name: better for name, better in found.items() if better != "neither"}
         alternatives = (
             {
                 (tool, name): better
-                for name, better in found.items()
-                if better != "neither" and any(fnmatchcase(name, pattern) for pattern in patterns)
+                for name, better in known.items()
+                if any(fnmatchcase(name, each) for each in patterns)
             }
             for patterns in kinds[tool].judged
         )

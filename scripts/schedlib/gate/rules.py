@@ -81,7 +81,6 @@ class GateRule(Strict, frozen=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Tool and name, which a run knows it by."""
         return self.tool, self.name
 
     @property
@@ -113,9 +112,7 @@ class GateHead(Strict, frozen=True):
             raise Wrong(f"looks = {list(self.looks)} do not ascend", f"write looks = {sorted(set(self.looks))}")
 
 
-class GatesFile(Strict, frozen=True):
-    """The structure of a gates file."""
-
+class _GatesFile(Strict, frozen=True):
     gate: GateHead = GateHead()
     metric: tuple[GateRule, ...] = ()
 
@@ -149,7 +146,7 @@ def load_gate(named: str) -> Gate:
     if not path.exists():
         known = (each.stem for each in GATES.glob("*.toml"))
         raise SchedlineError(f"there is no gates file {path}", nearest(named, known))
-    found = read_toml(path, GatesFile)
+    found = read_toml(path, _GatesFile)
     if not found.metric:
         refuse(path, (), "has no [[metric]]: it would pass everything", "add a [[metric]]")
     keys = [rule.key for rule in found.metric]
@@ -167,5 +164,4 @@ def load_gate(named: str) -> Gate:
 
 
 def gate_of(name: str, head: GateHead, rules: tuple[GateRule, ...]) -> Gate:
-    """What is judged."""
     return Gate(name, head.alpha, head.looks, tuple(sorted(head.may_differ)), head.order == "interleaved", rules)

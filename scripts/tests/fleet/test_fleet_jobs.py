@@ -19,7 +19,7 @@ from conftest import read_words
 from schedlib.errors import SchedlineError
 from schedlib.fleet import fleet_jobs, fleet_verb
 from schedlib.fleet.campaign import FleetJob
-from schedlib.fleet.job_definition import FleetDevice, definition, read_device, yaml_text
+from schedlib.fleet.fleet_jobs import FleetDevice, definition, read_device, yaml_text
 from schedlib.main import main
 from schedlib.paths import CONFIGS
 

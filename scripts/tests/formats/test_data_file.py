@@ -21,7 +21,7 @@ from schedlib.console.known_races import explained
 from schedlib.dev.generated_mutants import EquivalentData, MutantData
 from schedlib.doctor import compilers
 from schedlib.errors import SchedlineError
-from schedlib.fleet.job_definition import read_device
+from schedlib.fleet.fleet_jobs import read_device
 from schedlib.formats.contract_file import read_contract
 from schedlib.formats.data_file import line_of, read_toml
 from schedlib.formats.strict import Amount, Strict, Word, Wrong, check_patterns
