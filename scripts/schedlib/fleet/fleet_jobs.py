@@ -47,8 +47,8 @@ EPOCH = 1767225600
 """The time to which a board without a clock is set, 2026-01-01. What counts is when LAVA saw a line."""
 
 _SENDING = 120.0
-"""Seconds for the runs of a boot on a serial line, and until the clock is chosen. A run is 10 kB, sent twice; 115200 baud
-are 10 kB in a second."""
+"""Seconds for the runs of a boot on a serial line, and until the clock is chosen. A run is 10 kB, sent twice; 115200
+baud are 10 kB in a second."""
 
 _DIRECTORY = 0o040755
 _PROGRAM = 0o100755

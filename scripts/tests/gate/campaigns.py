@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from one_verb import main_of
+from schedlib.errors import SchedlineError
 from schedlib.gate import gate_verb
 from schedlib.runs.plan import PlannedRun, RunPlan
 
@@ -108,6 +111,10 @@ class Campaign:
         gates.write_text(self.gates)
         return ["gate", str(self.base), str(self.candidate), "--gates", str(gates), *more]
 
+    def told(self, *more: str) -> tuple[int | None, str]:
+        """The exit code of the gate, and what it says; see told()."""
+        return told(*self.words(*more))
+
     def save(self, side: Path, content: Any) -> Path:
         side.mkdir(parents=True, exist_ok=True)
         path = side / f"{self.written:05}.json"
@@ -143,7 +150,23 @@ class Campaign:
                     self.save(self.place / name, content)
 
 
-def rewrite(side: Path, change: Callable[[dict[str, Any]], None], count: int = 1000) -> None:
+def told(*words: object) -> tuple[int | None, str]:
+    """The exit code and what is said, in one line; None and the message if the words or the files are refused."""
+    out, err = StringIO(), StringIO()
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main(list(map(str, words)))
+    except (SchedlineError, SystemExit) as error:
+        said = str(error) if isinstance(error, SchedlineError) else err.getvalue()
+        assert "\n  next: " in said
+        return None, said
+    # Only a word that is longer makes a line longer, such as a path; the table of a history is wider.
+    lines = out.getvalue().splitlines() if words[1] != "history" else []
+    assert not [line for line in lines if len(line) > 72 and " " in line.strip()]
+    return code, " ".join(out.getvalue().split())
+
+
+def rewrite(side: Path, change: Callable[[dict[str, Any]], object], count: int = 1000) -> None:
     """Change the first run files of a kernel."""
     for path in sorted(side.iterdir())[:count]:
         content = json.loads(path.read_text())

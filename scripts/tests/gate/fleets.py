@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from campaigns import _SWAPPED, FINGERPRINT, metric, run
+from campaigns import metric, minute_of, run
 
 BOOTS = 10
 
@@ -22,9 +22,9 @@ def write_machine(
     for side, factor in (("base", 1.0), ("candidate", 1.0 + change)):
         (place / side).mkdir(parents=True)
         for number, value in enumerate(10_000 * factor * np.exp(noise * lot.standard_normal(boots))):
-            slot = 2 * number + ((number in _SWAPPED) ^ (side == "candidate"))
-            found = run(side, f"{place.name}-{side}-{number}", 10 * slot, [metric(float(value))], **more)
-            found["fingerprint"] = FINGERPRINT | found["fingerprint"] | {"machine": f"x86_64 {model}, CPUs 0-7, 1 LLCs"}
+            boot = f"{place.name}-{side}-{number}"
+            found = run(side, boot, minute_of(side, number), [metric(float(value))], **more)
+            found["fingerprint"]["machine"] = f"x86_64 {model}, CPUs 0-7, 1 LLCs"
             (place / side / f"{number}.json").write_text(json.dumps(found))
 
 

@@ -10,31 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns import GATES, Campaign, main, metric, noise, rewrite, run
+from campaigns import GATES, RUN_PLAN, Campaign, main, metric, minute_of, noise, rewrite, run
 
 from by_schema import validate
 from one_verb import importable, parsed, said_without_libraries
 from schedlib.errors import SchedlineError
+from schedlib.formats import document
 from schedlib.gate import gate_verb
 from schedlib.gate.rules import load_gate
+from schedlib.paths import PLAN
 
 
 @pytest.fixture
 def campaign(tmp_path: Path) -> Campaign:
     return Campaign(tmp_path)
-
-
-def printed(capsys: pytest.CaptureFixture[str]) -> str:
-    """The output, with wrapped lines joined."""
-    return capsys.readouterr().out.replace("\n    ", " ")
-
-
-def refused(campaign: Campaign, *words: str) -> str:
-    """The message of exit code 2."""
-    with pytest.raises(SchedlineError) as error:
-        main(campaign.words(*words))
-    assert "\n  next: " in str(error.value)
-    return str(error.value)
 
 
 QUIET = [10_000.0 + place for place in range(10)]
@@ -49,6 +38,8 @@ MISSED = (
     .replace('"rank"', '"rate"')
     .replace("budget = 3\ndetect = 25", "budget = 500\ndetect = 5000")
 )
+ABSOLUTE = GATES.replace("budget = 3\n", "absolute = true\nbudget = 3\n")
+FRAMES = {"gates": GATES.replace("lower", "higher"), "direction": "higher", "unit": "frames/s"}
 COUNTS = {"name": "timer.missed", "kind": "exceedance", "n": 10_000}
 
 
@@ -57,7 +48,7 @@ def ticks(tick: float, seed: int, factor: float = 1.0) -> list[float]:
     return [tick * (value // tick) or 1.0 for value in noise(seed, factor=factor)]
 
 
-CASES: list[tuple[str, Sequence[float], Sequence[float], int, str, dict[str, Any]]] = [
+CASES: list[tuple[str, Sequence[float], Sequence[float], int | None, str, dict[str, Any]]] = [
     ("the same kernels", noise(1), noise(2), 0, "10 boots, 30 runs", {"runs": 3}),
     ("a regression at the first look", noise(1), noise(2, factor=1.25), 1, "verdict: FAIL", {}),
     ("until 20 boots more are asked for", noise(19), noise(20, factor=1.07), 3, "boot each kernel 10 more times", {}),
@@ -87,6 +78,10 @@ CASES: list[tuple[str, Sequence[float], Sequence[float], int, str, dict[str, Any
     ("exact, and more", [4.0], [5.0], 1, "4 became 5", {"gates": EXACT, **BITS}),
     ("exact, and less", [4.0], [3.0], 0, "better: 4 became 3", {"gates": EXACT, **BITS}),
     ("not exact", [4.0, 5.0], [5.0], 3, "not exact", {"gates": EXACT, **BITS}),
+    ("0 in the base", [0.0] * 10, noise(2), None, "percent of 0", {"unit": "retries"}),
+    ("0 in the base, in its unit", [0.0] * 10, noise(2), 3, "the same value", {"unit": "retries", "gates": ABSOLUTE}),
+    ("a hundred times the throughput", noise(1), noise(2, factor=1000), 3, "in another unit than frames/s?", FRAMES),
+    ("boots with new ids and times", noise(1, 5) * 4, noise(2, 20), None, "same figures, to the last digit", {}),
     ("few exceedances", [2, 3, 4] * 7, [2, 3, 4] * 7, 0, "PASS", {"gates": MISSED, **COUNTS}),
     ("many exceedances", [2, 3, 4] * 7, [60, 61, 62] * 7, 1, "FAIL", {"gates": MISSED, **COUNTS}),
 ]
@@ -97,49 +92,40 @@ CASES: list[tuple[str, Sequence[float], Sequence[float], int, str, dict[str, Any
 )
 def test_verdict(
     campaign: Campaign,
-    capsys: pytest.CaptureFixture[str],
     base: Sequence[float],
     candidate: Sequence[float],
-    code: int,
+    code: int | None,
     said: str,
     more: dict[str, Any],
 ) -> None:
     campaign.gates = more.get("gates", GATES)
     campaign.boots(base, candidate, **{name: value for name, value in more.items() if name != "gates"})
-    assert main(campaign.words()) == code
-    found = capsys.readouterr().out
-    assert said in " ".join(found.split()) and " -0 " not in found
-    assert found.endswith(("verdict: PASS\n", "verdict: FAIL\n", "verdict: INCONCLUSIVE\n"))
-    assert max(map(len, found.splitlines())) <= 72
+    found, text = campaign.told()
+    assert (found, said in text) == (code, True) and " -0 " not in text
+    assert code is None or text.endswith(("verdict: PASS", "verdict: FAIL", "verdict: INCONCLUSIVE"))
 
 
-def test_the_next_look_decides_and_later_boots_do_not_count(
-    campaign: Campaign, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_next_look_decides_and_later_boots_do_not_count(campaign: Campaign) -> None:
     campaign.boots(noise(19), noise(20, factor=1.07))
     campaign.boots(noise(3), noise(4, factor=1.07), first=10_000)
-    assert main(campaign.words()) == 1
+    assert campaign.told()[0] == 1
     campaign.boots(noise(5, 30), noise(6, 30), first=20_000)
-    capsys.readouterr()
-    assert main(campaign.words()) == 1
-    assert "later boots, not judged: 30 of the base and 30 of the candidate" in printed(capsys)
+    code, said = campaign.told()
+    assert code == 1 and "later boots, not judged: 30 of the base and 30 of the candidate" in said
 
 
 @pytest.mark.parametrize(("seconds", "code"), [(0, 0), (1, 3), (6, 3)])
-def test_boots_that_are_far_from_all_others(
-    campaign: Campaign, capsys: pytest.CaptureFixture[str], seconds: int, code: int
-) -> None:
+def test_boots_that_are_far_from_all_others(campaign: Campaign, seconds: int, code: int) -> None:
     """6 of 20 boots that were ten times slower gave PASS."""
     campaign.boots(noise(1), [10 * value if place < seconds else value for place, value in enumerate(noise(2))])
-    assert main(campaign.words()) == code
-    said = printed(capsys)
-    assert ("boot each kernel 10 more times" in said) == bool(seconds)
+    found, said = campaign.told()
+    assert (found, "boot each kernel 10 more times" in said) == (code, bool(seconds))
     campaign.boots(noise(3), noise(4), first=10_000)
-    assert main(campaign.words()) == code
-    assert ("No number of boots makes this a PASS" in printed(capsys)) == (seconds == 6)
+    found, said = campaign.told()
+    assert (found, "No number of boots makes this a PASS" in said) == (code, seconds == 6)
 
 
-def test_a_clock_whose_runs_are_averaged(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_clock_whose_runs_are_averaged(campaign: Campaign) -> None:
     """7 us against 6 us, 15 % worse or not at all: a step of the means was a fifth of the clock's, and gave PASS."""
     for name, odd in (("base", 5.0), ("candidate", 7.0)):
         for place in range(10):
@@ -148,8 +134,8 @@ def test_a_clock_whose_runs_are_averaged(campaign: Campaign, capsys: pytest.Capt
                 value = odd if number == 0 and place % 2 else 6.0
                 campaign.save(campaign.place / name, run(name, f"{name}{place}", minute, [metric(value)]))
     campaign.gates = GATES.replace("detect = 25", "detect = 15")
-    assert main(campaign.words()) == 3
-    assert "one step of the clock is 16" in printed(capsys)
+    code, said = campaign.told()
+    assert code == 3 and "one step of the clock is 16" in said
 
 
 def test_json_is_of_its_schema(campaign: Campaign, tmp_path: Path) -> None:
@@ -163,44 +149,140 @@ def test_json_is_of_its_schema(campaign: Campaign, tmp_path: Path) -> None:
     assert document["fingerprint"]["governor"] == "performance"
 
 
-# ---- bad input ----
+# ---- campaigns that are changed: ten good boots of each kernel, and what is done to them ----
+
+Run = dict[str, Any]
+Change = Callable[[Campaign], object]
 
 
-def test_zero_in_the_base_has_no_percentage(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
-    campaign.unit = "retries"
-    campaign.boots([0.0] * 10, noise(2))
-    assert "percent of 0" in refused(campaign)
-    campaign.gates = GATES.replace("budget = 3\n", "absolute = true\nbudget = 3\n")
-    assert main(campaign.words()) == 3
-    assert "the same value" in printed(capsys)
+def each(side: str, change: Callable[[Run], object], count: int = 1000) -> Change:
+    """Change the first run files of a kernel."""
+    return lambda there: rewrite(there.place / side, change, count)
 
 
-def _emptied(directory: Path) -> None:
-    shutil.rmtree(directory)
-    directory.mkdir()
+def of_metric(**more: Any) -> Callable[[Run], object]:
+    return lambda run: run["metrics"][0].update(more)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda there: there.save(there.candidate, run("candidate", "x", 500, [metric(-5.0)])), "timer.p99 is below 0"),
-        (lambda there: there.save(there.candidate, run("candidate", "x", 500, [metric(1, unit="us")])), "another unit"),
-        (lambda there: shutil.rmtree(there.base), "base: no such file or directory"),
-        (lambda there: [path.unlink() for path in there.base.iterdir()], "holds no run file"),
-        (lambda there: [path.unlink() for path in there.candidate.iterdir()], "holds no run file"),
-        (lambda there: shutil.copy(there.base / "00000.json", there.base / "copy.json"), "appears twice"),
-        (lambda there: shutil.copy(there.base / "00000.json", there.candidate), "mixes runs whose build_id differs"),
-        (lambda there: (there.base / "gone.json").symlink_to("nowhere"), "is no run-1: No such file"),
-    ],
-)
-def test_runs_that_are_refused(
-    change: Callable[[Campaign], object], said: str, campaign: Campaign, capsys: pytest.CaptureFixture[str]
-) -> None:
+def of_run(**more: Any) -> Callable[[Run], object]:
+    return lambda run: run.update(more)
+
+
+def of_print(**more: str) -> Callable[[Run], object]:
+    return lambda run: run["fingerprint"].update(more)
+
+
+def without(entry: str, side: str, count: int = 5) -> Change:
+    return each(side, lambda run: run["fingerprint"].pop(entry), count)
+
+
+def faster(factor: float) -> Callable[[Run], object]:
+    return lambda run: run["metrics"][0].update(value=factor * run["metrics"][0]["value"])
+
+
+def boot(value: float, minute: float = 500, **about: Any) -> Change:
+    """One more boot of the candidate."""
+    return lambda there: there.save(there.candidate, run("candidate", "x", minute, [metric(value, **about)]))
+
+
+def gates(old: str, new: str) -> Change:
+    return lambda there: setattr(there, "gates", there.gates.replace(old, new))
+
+
+def skipped(there: Campaign) -> None:
+    for place in range(10, 14):
+        minute = minute_of("candidate", place)
+        there.save(there.candidate, run("candidate", f"y{place}", minute, [], status="SKIP", reason="no FIFO"))
+
+
+def empty(there: Path) -> None:
+    for path in there.iterdir():
+        path.unlink()
+
+
+def began(there: Campaign, lost: int) -> None:
+    """Boots of the candidate that left a plan and no run."""
+    for at in range(lost):
+        document.write(there.candidate / f"lost-{at}" / PLAN, RUN_PLAN)
+
+
+def second_tool(there: Campaign) -> None:
+    there.gates += GATES[GATES.index("\n[[metric]]") :].replace("rt_wakeup", "sleep_storm")
+    there.boots(noise(3), noise(4), tool="sleep_storm", first=3000, order="blocks")
+
+
+FILES = {"kernel_command_line": "BOOT_IMAGE=/boot/other initrd=/i ro quiet"}
+FILES |= {"command_line": "/opt/rt_wakeup --json /other.json"}
+CYCLES = GATES[GATES.index("[[metric]]") :].replace("timer.p99", "cycles.p99")
+NO_CYCLES = of_run(absent=[{"name": "cycles", "reason": "this machine counts none"}])
+SHARES = ("steal_percent", "interrupts_percent", "realtime_percent", "throttled", "others_percent")
+STILL = of_run(disturbance={**dict.fromkeys(SHARES, 0), "why": ""})
+NO_PLAN = "No plan is beside these runs, so a boot that crashed before its first run is not seen"
+AT_ONE_TIME = each("candidate", of_run(started="2026-11-01T00:00:30Z"))
+
+CHANGES: Sequence[tuple[Sequence[Change], int | None, str]] = [
+    ([boot(-5.0)], None, "timer.p99 is below 0"),
+    ([boot(1, unit="us")], None, "another unit"),
+    ([lambda there: shutil.rmtree(there.base)], None, "base: no such file or directory"),
+    ([lambda there: empty(there.base)], None, "holds no run file"),
+    ([lambda there: empty(there.candidate)], None, "holds no run file"),
+    ([lambda there: shutil.copy(there.base / "00000.json", there.base / "copy.json")], None, "appears twice"),
+    ([lambda there: shutil.copy(there.base / "00000.json", there.candidate)], None, "runs whose build_id differs"),
+    ([lambda there: (there.base / "gone.json").symlink_to("nowhere")], None, "is no run-1: No such file"),
+    # A link to itself hides nothing.
+    ([lambda there: (there.base / "loop").symlink_to("loop")], 0, ""),
+    ([lambda there: (there.base / "loop.json").symlink_to("loop.json")], None, "Too many levels of symbolic links"),
+    # Names of files are no difference.
+    ([each("candidate", of_print(**FILES))], 0, ""),
+    ([gates("timer.p99", "timer.p98")], None, "unknown metric: no run of rt_wakeup has timer.p98"),
+    ([gates("timer.p99", "timer.p98")], None, "correct the gates file; the runs have: timer.p99"),
+    ([gates("rt_wakeup", "netperf")], None, "no run of netperf"),
+    # A metric that one side lacks never passes.
+    ([each("candidate", of_metric(name="other"), 1)], 2, "1 of 10 boots lack it"),
+    ([each("candidate", of_metric(name="other"))], 2, "candidate lacks it"),
+    (
+        [gates("[[metric]]", f"{CYCLES}\n[[metric]]"), each("base", NO_CYCLES), each("candidate", NO_CYCLES)],
+        3,
+        "not measured",
+    ),
+    # Of the second tool the kernels were measured one after the other: a drift failed, or passed, every time.
+    ([second_tool], 3, "so a drift could look like a change"),
+    # A candidate that crashed in a third of its boots passed, if somebody booted until the numbers were equal.
+    ([lambda there: began(there, 0)], 0, f"candidate lost 0 of 10 attempts. {NO_PLAN}"),
+    ([lambda there: began(there, 5)], 3, "candidate lost 5 of 15 attempts (the first: lost-0 lacks 1 of 1 runs)"),
+    ([lambda there: began(there, 15)], 1, "candidate lost 15 of 25 attempts"),
+    ([lambda there: began(there, 15)], 1, NO_PLAN),
+    ([skipped], 2, "candidate: no run of rt_wakeup in 4 of 14 boots"),
+    # Without a clock all boots began in one minute of 2026, and a drift was a change in 6 of 20 campaigns.
+    ([AT_ONE_TIME], None, "which one machine cannot do: its clock was not set"),
+    ([AT_ONE_TIME, gates("[gate]", '[gate]\norder = "any"')], 0, "in any order, so a drift could look like a change"),
+    ([each("base", of_run(started="1970-01-01T00:03:00Z"), 1)], None, "that clock was not set, and the order of the"),
+    ([each("base", of_run(started="0001-01-01T00:00:00+14:00"), 1)], None, "that clock was not set, and the order"),
+    ([each("base", of_run(started="9999-12-31T23:59:59-14:00"), 1)], None, "that clock was not set, and the order"),
+    # An entry that half of the runs lack is a difference.
+    ([without("governor", "base"), without("governor", "candidate")], None, "governor differs: '(not recorded)'"),
+    ([without("clocksource", "base"), without("clocksource", "candidate")], None, "clocksource differs: '(not rec"),
+    ([without("compiler", "base"), without("compiler", "candidate")], None, "compiler differs: '(not recorded)'"),
+    ([without("governor", "candidate", 10)], None, "between base and candidate: '(not recorded)' / 'performance'"),
+    ([each("base", STILL)], 3, "what happened beside rt_wakeup is recorded in one of base and candidate alone"),
+    # A kernel that stalls takes fewer samples; and no kernel is a thousand times faster.
+    ([each("candidate", of_metric(n=600))], 0, ""),
+    ([each("candidate", of_metric(n=400))], 3, "has 1000 samples and that of the candidate 400"),
+    ([each("candidate", faster(0.02))], 0, ""),
+    ([each("candidate", faster(0.001))], 3, "is it in another unit than ns?"),
+    # A boot with far more samples, in the place of another one.
+    ([lambda there: (there.candidate / "00019.json").unlink(), boot(10_001, 195, n=100_000)], 3, "x has 100000"),
+    ([lambda there: (there.candidate / "00019.json").unlink(), boot(10_001, 195, n=9_000)], 0, ""),
+]
+
+
+@pytest.mark.parametrize(("changes", "code", "said"), CHANGES)
+def test_a_campaign_that_is_changed(changes: Sequence[Change], code: int | None, said: str, campaign: Campaign) -> None:
     campaign.boots(noise(1), noise(2))
-    change(campaign)
-    with pytest.raises((SchedlineError, SystemExit)) as error:
-        main(campaign.words())
-    assert said in str(error.value) + capsys.readouterr().err
+    for change in changes:
+        change(campaign)
+    found, text = campaign.told(*(["--incomplete", "boots of its own"] if second_tool in changes else []))
+    assert (found, said in text) == (code, True)
 
 
 @pytest.mark.parametrize("entry", ["machine", "configuration", "governor", "kernel_command_line", "libc", "new_entry"])
@@ -208,16 +290,8 @@ def test_fingerprints_that_differ(campaign: Campaign, entry: str) -> None:
     campaign.boots(noise(1), noise(2))
     for count, said in ((1, f"{entry} differs"), (10, f"{entry} differs between base and candidate")):
         rewrite(campaign.candidate, lambda run: run["fingerprint"].update({entry: "another"}), count)
-        assert said in refused(campaign)
+        assert said in campaign.told()[1]
     campaign.gates = GATES.replace("looks = [10, 20]", f'looks = [10]\nmay_differ = ["kernel", "build_id", "{entry}"]')
-    assert main(campaign.words()) == 0
-
-
-def test_names_of_files_are_no_difference(campaign: Campaign) -> None:
-    campaign.boots(noise(1), noise(2))
-    other = {"kernel_command_line": "BOOT_IMAGE=/boot/other initrd=/i ro quiet"}
-    other |= {"command_line": "/opt/rt_wakeup --json /other.json"}
-    rewrite(campaign.candidate, lambda run: run["fingerprint"].update(other))
     assert main(campaign.words()) == 0
 
 
@@ -226,32 +300,6 @@ def test_base_against_itself(campaign: Campaign) -> None:
     words = campaign.words()
     with pytest.raises(SchedlineError, match="is in base and in candidate"):
         main([words[0], words[1], *words[1:2], *words[3:]])
-
-
-def test_unknown_metric(campaign: Campaign) -> None:
-    campaign.boots(noise(1), noise(2))
-    campaign.gates = GATES.replace("timer.p99", "timer.p98")
-    said = refused(campaign)
-    assert "unknown metric" in said
-    assert "timer.p99" in said
-    campaign.gates = GATES.replace("rt_wakeup", "netperf")
-    assert "no run of netperf" in refused(campaign)
-
-
-def test_metric_that_one_side_lacks_never_passes(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
-    campaign.boots(noise(1), noise(2))
-    for count, said in ((1, "1 of 10 boots lack it"), (10, "candidate lacks it")):
-        rewrite(campaign.candidate, lambda run: run["metrics"][0].update(name="other"), count)
-        assert main(campaign.words()) == 2
-        assert said in printed(capsys)
-
-
-def test_absent_with_a_reason_is_inconclusive(campaign: Campaign) -> None:
-    campaign.boots(noise(1), noise(2))
-    campaign.gates += GATES[GATES.index("[[metric]]") :].replace("timer.p99", "cycles.p99")
-    for side in (campaign.base, campaign.candidate):
-        rewrite(side, lambda run: run.update(absent=[{"name": "cycles", "reason": "this machine counts none"}]))
-    assert main(campaign.words()) == 3
 
 
 @pytest.mark.parametrize(
@@ -283,15 +331,11 @@ def test_absent_with_a_reason_is_inconclusive(campaign: Campaign) -> None:
 def test_bad_gates_file(campaign: Campaign, old: str, new: str, said: str) -> None:
     campaign.boots(noise(1), noise(2))
     campaign.gates = GATES.replace(old, new)
-    assert said in refused(campaign)
+    code, text = campaign.told()
+    assert code is None and said in text
 
 
-def test_no_gates_file(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
-    campaign.boots(noise(1), noise(2))
-    with pytest.raises(SystemExit) as ended:
-        main([*campaign.words()[:3], "--gates", "defualt"])
-    assert ended.value.code == 2
-    assert "Did you mean default?" in capsys.readouterr().err
+def test_no_gates_file() -> None:
     with pytest.raises(SchedlineError, match="no gates file"):
         load_gate("nothing")
 
@@ -347,13 +391,13 @@ def rows(campaign: Campaign, names: Sequence[str]) -> None:
                 campaign.save(side, content)
 
 
-def test_rows_of_a_program(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_of_a_program(campaign: Campaign) -> None:
     """A row that alone runs a program has its name; rows that share one are tools of their own."""
     other = Campaign(campaign.place / "other")
     rows(other, ["wakeup-slow"])
     assert main(other.words()) == 0
     rows(campaign, ["wakeup-slow", "wakeup-fast"])
-    assert "there are runs of: wakeup-fast, wakeup-slow" in refused(campaign)
+    assert "there are runs of: wakeup-fast, wakeup-slow" in campaign.told()[1]
     for tool, code in (("wakeup-slow", 0), ("wakeup-fast", 1)):
         campaign.gates = GATES.replace('tool = "rt_wakeup"', f'tool = "{tool}"')
         assert main(campaign.words()) == code

@@ -52,20 +52,14 @@ class _Page(HTMLParser):
 
     def drawn(self) -> list[str]:
         """What the plots show, as those are told who do not see them."""
-        return [
-            attributes["alt"] for tag, attributes in self.tags if tag == "img" and attributes.get("class") == "plot"
-        ]
-
-    def ids(self) -> list[str]:
-        """The ids of all elements."""
-        return [attributes["id"] for _, attributes in self.tags if "id" in attributes]
+        return [each["alt"] for tag, each in self.tags if tag == "img" and each.get("class") == "plot"]
 
 
 def stands_alone(text: str) -> _Page:
     """Check that a page is whole and refers to nothing outside itself, and return it."""
     found = _Page(text)
     assert found.open == []
-    ids = found.ids()
+    ids = [attributes["id"] for _, attributes in found.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
     for tag, attributes in found.tags:
         assert tag not in _NEVER
@@ -125,8 +119,7 @@ def test_page_says_everything(campaign: Campaign) -> None:
 def test_hostile_runs_are_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     campaign = rich(tmp_path, evil=True)
     out = tmp_path / "it's <b>.html"
-    more = ["--placebo", str(tmp_path / "placebo"), "--html", str(out)]
-    assert main(campaign.words(*more)) == 1
+    assert main(campaign.words("--placebo", str(tmp_path / "placebo"), "--html", str(out))) == 1
     text = out.read_text()
     seen = stands_alone(text)
     assert seen.text.count("<script>alert(1)</script>\"'>&amp;</style><img src=http://evil.example/x") > 10
