@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 import toy_results
-from campaigns import Campaign, main, metric, noise, run
-from foreign_files import hackbench
+from campaigns import Campaign, hackbench, main, metric, noise, run
 
 from conftest import git, user_clone
 from schedlib.cache import cache_dir

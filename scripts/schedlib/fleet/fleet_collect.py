@@ -75,7 +75,6 @@ def collect(wanted: FleetCollectOptions) -> Verdict:
 
 
 def _logs(wanted: FleetCollectOptions) -> Iterator[tuple[str, str]]:
-    """The machine and the log of each job."""
     for job in wanted.jobs:
         if job.isdecimal():
             machine, text = log_of_job(job, wanted.identity)
@@ -90,8 +89,6 @@ def _logs(wanted: FleetCollectOptions) -> Iterator[tuple[str, str]]:
 
 
 def log_of_job(number: str, identity: str) -> tuple[str, str]:
-    """The device on which a job ran, and its log so far, as lavacli gets them."""
-
     def lavacli(*words: str) -> str:
         return must(["lavacli", "-i", identity, "jobs", *words, number], next_step="lavacli identities add --help")
 
@@ -102,8 +99,6 @@ def log_of_job(number: str, identity: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class _Job:
-    """A job whose log is read."""
-
     plan: GatePlan
     job: FleetJob
     log: LavaLog
@@ -258,7 +253,6 @@ def _collected(directory: Path) -> list[CollectedJob]:
 
 
 def _tell(directory: Path, planned: Sequence[FleetJobs]) -> Verdict:
-    """Print what came home of all jobs so far."""
     wanted = {(job.name, at): label for jobs in planned for job in jobs.jobs for at, label in enumerate(job.order)}
     home: set[tuple[str, int]] = set()
     counts: Counter[tuple[str, str]] = Counter()

@@ -300,7 +300,6 @@ def _add(place: Path, url: str, name: str, content: bytes) -> Artefact:
 def _boot_files(
     device: FleetDevice, plan: GatePlan, label: str, path: Path, dtb: Path | None
 ) -> dict[str, tuple[str, bytes]]:
-    """The files of a kernel: the name and the content of each."""
     image, modules = unpacked(path)
     if device.arch == "arm64" and image[:2] == b"\x1f\x8b":
         image = gzip.decompress(image)
@@ -344,7 +343,6 @@ def unpacked(path: Path) -> tuple[bytes, bytes]:
 
 
 def _ramdisk(device: FleetDevice, tree: TreeOptions, todo: Sequence[QueuedRun]) -> bytes:
-    """The programs of all runs, and busybox."""
     cache = cache_dir()
     source, own = header_tree(cache, tree), scripts("guest_runs.sh", "send_console.sh", slow=device.emulated)
     target = next(each for each in TARGETS.values() if each.emulator and each.arch == device.arch)

@@ -18,13 +18,8 @@ def add_parser(verbs: Verbs) -> None:
     about = "a plan's boots as jobs of LAVA, and their runs brought home"
     parser = verbs.add_parser("fleet", help=about, usage="schedline fleet VERB [options]", description=f"{about}.")
     below: Any = parser.add_subparsers(prog=parser.prog, metavar="VERB", required=True)
-    _add_jobs(below)
-    _add_collect(below)
-
-
-def _add_jobs(verbs: Verbs) -> None:
     add_verb(
-        verbs,
+        below,
         "jobs",
         "job definitions for LAVA from a plan of boots",
         first=[
@@ -51,11 +46,8 @@ def _add_jobs(verbs: Verbs) -> None:
         job="fleet.fleet_jobs.write_jobs",
         libraries=_LIBRARIES,
     )
-
-
-def _add_collect(verbs: Verbs) -> None:
     add_verb(
-        verbs,
+        below,
         "collect",
         "bring the runs of LAVA's jobs home, for gate --fleet",
         first=[

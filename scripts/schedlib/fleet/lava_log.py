@@ -155,7 +155,6 @@ def disk_from(console: Iterable[str], path: Path, slots: int) -> tuple[str, ...]
 
 
 def _content(parts: list[str], size: int) -> bytes:
-    """The archive; empty if it is too large or cannot be unpacked."""
     try:
         unpacked = zlib.decompressobj(31)
         packed = base64.b64decode("".join(parts), validate=True)

@@ -392,7 +392,6 @@ class _Campaign:
         document.write(self.directory / PROGRESS_FILE, progress)
 
     def _note(self, attempt: BootAttempt, *, new: bool = False) -> None:
-        """Save the last attempt, or a new one."""
         before = self.progress.attempts if new else self.progress.attempts[:-1]
         self._save(replace(self.progress, attempts=(*before, attempt)))
         kernel = f"boot {attempt.place + 1} of {len(self.plan.order)}, {attempt.kernel}"

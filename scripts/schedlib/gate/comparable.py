@@ -76,7 +76,6 @@ def refuse_differences(sides: Sequence[Side], may_differ: Collection[str]) -> No
 
 
 def _refuse_overlaps(sides: Sequence[Side]) -> None:
-    """Reject boots of one machine at the same time: without its clock nobody knows their order."""
     boots = sorted((boot for side in sides for boot in side.boots), key=lambda boot: boot.begun)
     for boot, after in pairwise(boots):
         if isfinite(after.begun) and boot.ended - after.begun > _OVERLAP:

@@ -49,7 +49,7 @@ _ONE_SIDED = 0.05
 
 _BAD_P = 0.01
 _EXACT_STATES = 2500
-"""Up to this sum of squares of block sizes, the distribution of the counts is exact; above, it is normal."""
+"""Up to this sum of squares of block sizes, U's distribution is exact; above, normal with continuity correction."""
 
 _MORE = "make more boots on each machine, or take more machines"
 
@@ -169,7 +169,6 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
 
 
 def _losses(machines: Sequence[FleetMachine]) -> tuple[str, Verdict]:
-    """The boots of all machines that `schedline run` began and that lack runs; empty if there are none."""
     counts = np.array([machine.attempts for machine in machines if machine.attempts], dtype=int).reshape(-1, 2, 2)
     (base_lost, base), (lost, candidate) = counts.sum(axis=0).tolist()
     if not base_lost + lost:
@@ -204,7 +203,6 @@ def last_look(
 
 
 def _groups_at(gate: Gate, samples: Samples, look: int, left_out: Sequence[LeftOut]) -> list[tuple[FleetGroup, ...]]:
-    """Judge all metrics at one look: for each the groups, all machines first, then each model."""
     found = [list(_at_look(rule, machines, look, left_out)) for rule, machines in samples.items()]
     evidence = [each for metric in found for _, each in metric]
     family = max(gate.family * max(map(len, found)), len(evidence))
@@ -254,7 +252,6 @@ def _group(name: str, machines: int, verdict: Verdict, reason: str, bad: Sequenc
 
 
 def _equal(rule: GateRule, machines: Sequence[FleetMachine], left_out: Sequence[LeftOut]) -> tuple[FleetGroup, ...]:
-    """The groups of a metric that has to be equal: one machine on which it became worse is enough for a FAIL."""
     chosen = [machine for machine in machines if rule.key in machine.rows]
     groups = []
     for name, places, out in _members(rule, chosen, left_out) if chosen else ():
@@ -273,7 +270,6 @@ def _equal(rule: GateRule, machines: Sequence[FleetMachine], left_out: Sequence[
 def _at_look(
     rule: GateRule, machines: Sequence[FleetMachine], look: int, left_out: Sequence[LeftOut]
 ) -> Iterator[tuple[FleetGroup, LookEvidence]]:
-    """The groups of a metric without their verdicts, and what their first boots say."""
     found = _first_boots(rule, machines, look)
     for name, places, out in _members(rule, machines, [each for each in left_out if each.model]):
         here = found[places]
@@ -344,9 +340,7 @@ def _first_boots(rule: GateRule, machines: Sequence[FleetMachine], look: int) ->
 
 
 def within_machines_p(total: int, boots: Mapping[int, int]) -> float:
-    """One-sided p that no machine became worse: of the sum of U over all blocks of all machines.
-
-    Exact for small sums; else normal with continuity correction.
+    """One-sided p that no machine became worse.
 
     Args:
         total: the sum of statistics.count_in_blocks() over the machines.
@@ -430,7 +424,6 @@ def _first(names: Sequence[str], most: int) -> str:
 
 
 def _short(model: str) -> str:
-    """The name of a model, without its CPUs and caches."""
     return model.partition(", CPUs ")[0]
 
 

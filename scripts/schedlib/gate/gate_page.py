@@ -140,7 +140,6 @@ def interval(metric: GateMetric, change: float) -> Drawing:
 
 @_our_style
 def by_boot(title: str, unit: str, points: Sequence[BootValue]) -> Drawing:
-    """The values in the order of the boots."""
     figure = Figure(_SIZE, layout="constrained")
     axes = figure.add_subplot()
     told = []

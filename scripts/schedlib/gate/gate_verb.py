@@ -66,36 +66,8 @@ def add_parser(verbs: Verbs) -> None:
         libraries=lambda options: PAGE_LIBRARIES if options.html else LIBRARIES,
     )
     below = verbs_below(parser)
-    _add_history(below)
-    _add_plan(below)
-
-
-def _checked(options: GateOptions) -> GateOptions:
-    if options.fleet:
-        for name, word in given(options):
-            if name not in ("fleet", "gates", "json"):
-                word = word if word.startswith("--") else name.upper()
-                raise SchedlineError(f"--fleet compares runs on many machines: it has no {word}", f"leave out {word}")
-        return options
-    if not options.base or not options.candidate:
-        lacking = "CANDIDATE" if options.base else "BASE and CANDIDATE"
-        raise SchedlineError(f"{lacking}: no directory of runs was named", "schedline gate runs/base runs/candidate")
-    if options.reading.columns and not options.reading.unit:
-        raise SchedlineError("--columns belongs to files of other tools, and --unit is missing", UNSAID_UNIT)
-    limits = options.budget or options.detect
-    if limits and (options.gates or not options.reading.unit):
-        raise SchedlineError(
-            "--budget and --detect are for files of other tools without a gates file",
-            "leave them out, or add --unit and leave out --gates",
-        )
-    if limits and (options.budget or BUDGET) > (options.detect or DETECT):
-        raise SchedlineError("a PASS cannot exclude less than the budget", "give --detect PERCENT above --budget")
-    return options
-
-
-def _add_history(verbs: Verbs) -> None:
     add_verb(
-        verbs,
+        below,
         "history",
         "verdicts over time, and creep below the budget",
         first=[
@@ -111,11 +83,8 @@ def _add_history(verbs: Verbs) -> None:
         job="gate.history.show",
         libraries=(*LIBRARIES, HISTORY_LIBRARY),
     )
-
-
-def _add_plan(verbs: Verbs) -> None:
     add_verb(
-        verbs,
+        below,
         "plan",
         "plan the boots of a campaign, and write the service that makes them",
         first=[
@@ -150,6 +119,29 @@ def _add_plan(verbs: Verbs) -> None:
         job="gate.boot_plan.plan",
         download=False,
     )
+
+
+def _checked(options: GateOptions) -> GateOptions:
+    if options.fleet:
+        for name, word in given(options):
+            if name not in ("fleet", "gates", "json"):
+                word = word if word.startswith("--") else name.upper()
+                raise SchedlineError(f"--fleet compares runs on many machines: it has no {word}", f"leave out {word}")
+        return options
+    if not options.base or not options.candidate:
+        lacking = "CANDIDATE" if options.base else "BASE and CANDIDATE"
+        raise SchedlineError(f"{lacking}: no directory of runs was named", "schedline gate runs/base runs/candidate")
+    if options.reading.columns and not options.reading.unit:
+        raise SchedlineError("--columns belongs to files of other tools, and --unit is missing", UNSAID_UNIT)
+    limits = options.budget or options.detect
+    if limits and (options.gates or not options.reading.unit):
+        raise SchedlineError(
+            "--budget and --detect are for files of other tools without a gates file",
+            "leave them out, or add --unit and leave out --gates",
+        )
+    if limits and (options.budget or BUDGET) > (options.detect or DETECT):
+        raise SchedlineError("a PASS cannot exclude less than the budget", "give --detect PERCENT above --budget")
+    return options
 
 
 def _checked_plan(options: BootPlanOptions) -> BootPlanOptions:

@@ -116,7 +116,6 @@ def show(options: HistoryOptions) -> Verdict:
 
 
 def read_gates(directory: Path) -> list[GateDocument]:
-    """The documents in a directory, in the order of time."""
     again = f"schedline gate BASE CANDIDATE --json {directory}/NAME.json"
     if not (paths := sorted(directory.glob("*.json"))):
         raise SchedlineError(f"{directory} holds no document of a gate", again)
@@ -127,7 +126,6 @@ def read_gates(directory: Path) -> list[GateDocument]:
 
 
 def history_of(gates: Sequence[GateDocument]) -> HistoryDocument:
-    """What is said of gates that are in the order of time."""
     series = tuple(_series(points) for points in _metrics(gates).values())
     # A metric that is new does not hide the others, unless it looks worse already.
     verdicts = [each.status for each in series if len(each.levels) >= LEAST or each.worse > each.budget]
@@ -223,7 +221,6 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
     means = [float(np.mean(levels[start:end])) for start, end in pairwise(edges)]
 
     def worse_than(before: float, now: float) -> float:
-        """By how much, in the unit of the changes."""
         moved = sign * (now - before)
         return (100 * moved / abs(before) if before else 0.0) if percent else moved
 

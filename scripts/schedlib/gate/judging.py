@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import GateMetric, Method, finite
 from schedlib.gate import statistics
-from schedlib.gate.boots import Side
+from schedlib.gate.boots import About, Side
 from schedlib.gate.comparable import disturbed, order_problem, unequal_samples, without_runs
 from schedlib.gate.decision import MISSED, Limits, LookEvidence, decide, excess, far_boots, look_evidence, together
 from schedlib.gate.gate_options import MOST_BOOTS
@@ -123,34 +123,33 @@ def judge(gate: Gate, base: Side, candidate: Side, *, incomplete: bool = False) 
 
 def sample_of(rule: GateRule, *sides: Side) -> GateMetric | Sample:
     """The boots of a metric; or its row, if it cannot be tested or has to be equal."""
-    if missing := _missing(rule, *sides):
-        return missing
-    about = _about(rule, sides)
+    if any(rule.key not in side.about for side in sides):
+        return _missing(rule, *sides)
+    unit = _unit(rule, *(side.about[rule.key] for side in sides))
     base, candidate = (side.with_tool(rule.tool) for side in sides)
     for side in (base, candidate):
         if short := sum(len(boot.values(rule.key)) < boot.runs[rule.tool] for boot in side.boots):
             reason = f"{side.name}: runs of {rule.tool} in {short} of {len(side.boots)} boots lack it"
-            return metric_row(rule, about, Verdict.ERROR, f"{reason}; the missing ones could be the slow ones")
+            return metric_row(rule, unit, Verdict.ERROR, f"{reason}; the missing ones could be the slow ones")
         if len(side.boots) > MOST_BOOTS:
             raise SchedlineError(
                 f"{side.name} has {len(side.boots)} boots with {rule.tool}, more than {MOST_BOOTS}",
                 "check that boot_id is the kernel's, and give the boots of one campaign",
             )
     if rule.method is Method.EQUAL:
-        return _equal(rule, about, base, candidate)
-    values = values_of(rule, base, candidate, unit=about)
+        return _equal(rule, unit, base, candidate)
+    values = values_of(rule, base, candidate, unit=unit)
     if not rule.absolute and not np.median(values[0]):
         raise SchedlineError(
             f"{' '.join(rule.key)} is 0 in the base, and a budget in percent of 0 allows nothing",
             "add absolute = true and a budget in the metric's unit to the gates file",
         )
-    return Sample(rule, about, (base, candidate), *values)
+    return Sample(rule, unit, (base, candidate), *values)
 
 
-def _missing(rule: GateRule, *sides: Side) -> GateMetric | None:
+def _missing(rule: GateRule, *sides: Side) -> GateMetric:
+    """The row of a metric that one side lacks, or that this machine cannot show."""
     lacking = [side for side in sides if rule.key not in side.about]
-    if not lacking:
-        return None
     reasons = [side.why_absent(rule.key) for side in lacking]
     if len(lacking) == 1:
         why = f"{lacking[0].name} lacks it ({reasons[0] or 'no reason given'}), and the other side has it"
@@ -172,16 +171,14 @@ def _missing(rule: GateRule, *sides: Side) -> GateMetric | None:
     )
 
 
-def _about(rule: GateRule, sides: Sequence[Side]) -> str:
-    """The metric's unit, if all sides and the rule agree on what it is."""
-    found = {side.about[rule.key] for side in sides if rule.key in side.about}
-    where = " ".join(rule.key)
-    if len(found) > 1:
+def _unit(rule: GateRule, *abouts: About) -> str:
+    """The metric's unit, if both sides and the rule agree on what it is."""
+    about, where = abouts[0], " ".join(rule.key)
+    if about != abouts[1]:
         raise SchedlineError(
             f"{where} has another unit, direction or kind in another directory",
             "measure both kernels with the same program",
         )
-    about = found.pop()
     if about.direction != rule.direction:
         raise SchedlineError(
             f"{where}: the runs say {about.direction} is better, the gates file {rule.direction}",
@@ -294,7 +291,6 @@ def estimates(rule: GateRule) -> tuple[Callable[[Values, Values], Values], Calla
 
 
 def _row(sample: Sample, boots: int, reason: str) -> GateMetric:
-    """The figures of the first boots, with the verdict INCONCLUSIVE."""
     rule, base, candidate = sample.rule, sample.base[:boots], sample.candidate[:boots]
     sign, ranks = rule.sign, rule.method is Method.RANK
     # No -0.
@@ -329,11 +325,7 @@ def _too_few(gate: Gate, sample: Sample) -> str:
 
 
 def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, doubtful: bool) -> str:
-    """Why a metric neither fails nor passes: how many boots of which kernel it needs, or why no number settles it.
-
-    Args:
-        doubtful: whether a change above the budget is in sight.
-    """
+    """How many boots it needs, or why no number settles it. doubtful: a change above the budget is in sight."""
     rule, unit, look = sample.rule, sample.per, row.boots[0]
     base, limit = sample.base[:look], f"{rule.detect:g}{unit}"
     if rule.method is Method.RANK and not np.ptp(base):
@@ -406,10 +398,7 @@ def _needed(gate: Gate, rule: GateRule, look: int, worse_by: float, half: float)
     """About how many boots of each kernel would settle it, if the noise and the estimate stay as they are.
 
     The interval shrinks with the square root of the boots. For a PASS the estimate has to be below `detect`, for a FAIL
-    above 0, by the standard errors that the look's part of the error rates wants.
-
-    Args:
-        worse_by, half: the estimate and half of its interval, in the unit of the budget.
+    above 0, by the standard errors that the look's part of the error rates wants. half: of the interval.
     """
     if not isfinite(half) or not half:
         return inf

@@ -114,7 +114,6 @@ def kernel_of(system: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with(pattern: str) -> Callable[[ResultFile], bool]:
-    """Recognise a file by a pattern in its text."""
     found = re.compile(pattern, re.M)
     return lambda file: bool(found.search(file.text))
 
@@ -210,7 +209,6 @@ def _table(text: str) -> Mapping[str, list[str]]:
 
 
 def _histogram(text: str) -> tuple[list[Metric], list[Absent]]:
-    """The quantiles of each kind of column, over all CPUs."""
     unit = re.search(r"^# Time unit is \w+ \((\w+)\)$", text, re.M)
     if not unit:
         raise Unreadable("no time unit in its output")

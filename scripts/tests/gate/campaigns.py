@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Campaigns as files: runs of two kernels that were booted alternately."""
+"""Campaigns as files: runs of two kernels that were booted alternately, fleets of them, and files of other tools."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -161,7 +162,7 @@ def told(*words: object) -> tuple[int | None, str]:
         assert "\n  next: " in said
         return None, said
     # Only a word that is longer makes a line longer, such as a path; the table of a history is wider.
-    lines = out.getvalue().splitlines() if words[1] != "history" else []
+    lines = [line for line in out.getvalue().splitlines() if words[1] != "history" and not line.startswith("page: ")]
     assert not [line for line in lines if len(line) > 72 and " " in line.strip()]
     return code, " ".join(out.getvalue().split())
 
@@ -178,3 +179,75 @@ def noise(seed: int, boots: int = 10, factor: float = 1.0) -> list[float]:
     """Log-normal noise of 5 % around 10,000."""
     lot = np.random.default_rng(seed)
     return [float(value) for value in factor * 10_000 * np.exp(0.05 * lot.standard_normal(boots))]
+
+
+# ---- fleets ----
+
+BOOTS = 10
+
+
+def write_machine(
+    place: Path, model: str, change: float, seed: int, *, boots: int = BOOTS, noise: float = 0.05, **more: Any
+) -> None:
+    """Write the runs of one machine, whose candidate is worse by a share."""
+    lot = np.random.default_rng(seed)
+    for side, factor in (("base", 1.0), ("candidate", 1.0 + change)):
+        (place / side).mkdir(parents=True)
+        for number, value in enumerate(10_000 * factor * np.exp(noise * lot.standard_normal(boots))):
+            boot = f"{place.name}-{side}-{number}"
+            found = run(side, boot, minute_of(side, number), [metric(float(value))], **more)
+            found["fingerprint"]["machine"] = f"x86_64 {model}, CPUs 0-7, 1 LLCs"
+            (place / side / f"{number}.json").write_text(json.dumps(found))
+
+
+def write_fleet(place: Path, models: Mapping[str, tuple[int, float]], *, first: int = 0) -> Path:
+    """A fleet: for each model the number of machines, and by which share the candidate is worse."""
+    seed = first
+    for model, (machines, change) in models.items():
+        for number in range(machines):
+            seed += 1
+            write_machine(place / f"{model.lower()}{number:02}", model, change, seed)
+    return place
+
+
+def names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [row["name"].removeprefix("x86_64 ").partition(",")[0] for row in rows]
+
+
+# ---- files as hackbench and cyclictest write them ----
+
+HACKBENCH = """\
+Running in process mode with {groups} groups using 40 file descriptors each (== 80 tasks)
+Each sender will pass 100 messages of 100 bytes
+Time: {seconds:.3f}
+"""
+
+CYCLICTEST = json.loads((Path(__file__).parent / "recorded/cyclictest/2.40.json").read_text())
+
+
+def hackbench(place: Path, values: Sequence[float], groups: int = 2, first: int = 0) -> Path:
+    """Files of hackbench, written one after the other; values in milliseconds."""
+    place.mkdir(parents=True, exist_ok=True)
+    for number, value in enumerate(values, first):
+        path = place / f"{number:03}.txt"
+        path.write_text(HACKBENCH.format(groups=groups, seconds=value / 1000))
+        os.utime(path, (1.7e9 + number, 1.7e9 + number))
+    return place
+
+
+def cyclictest(place: Path, kernel: str, slots: Sequence[int], more: int = 0) -> Path:
+    """Files of cyclictest, each from a minute of its own; `more` microseconds are added to each latency."""
+    place.mkdir(parents=True, exist_ok=True)
+    for number, slot in enumerate(slots):
+        found = json.loads(json.dumps(CYCLICTEST))
+        found["start_time"] = f"Mon, 23 Nov 2026 14:{slot:02}:00 +0000"
+        found["sysinfo"]["release"] = kernel
+        for thread in found["thread"].values():
+            shift = more + slot % 3
+            # No two runs have the same counts.
+            counts = {str(int(at) + shift): count for at, count in thread["histogram"].items()}
+            common = max(counts, key=lambda at: counts[at])
+            thread["histogram"] = counts | {common: counts[common] + slot}
+            thread["cycles"] += slot
+        (place / f"{number}.json").write_text(json.dumps(found))
+    return place

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns import GATES, RUN_PLAN, metric, rewrite, told
-from fleets import names, write_fleet, write_machine
+from campaigns import GATES, RUN_PLAN, metric, names, rewrite, told, write_fleet, write_machine
 
 from by_schema import validate
 from schedlib.formats import document
