@@ -162,7 +162,8 @@ def told(*words: object) -> tuple[int | None, str]:
         assert "\n  next: " in said
         return None, said
     # Only a word that is longer makes a line longer, such as a path; the table of a history is wider.
-    lines = [line for line in out.getvalue().splitlines() if words[1] != "history" and not line.startswith("page: ")]
+    wide = words[1] in ("history", "plan")
+    lines = [line for line in out.getvalue().splitlines() if not wide and not line.startswith("page: ")]
     assert not [line for line in lines if len(line) > 72 and " " in line.strip()]
     return code, " ".join(out.getvalue().split())
 

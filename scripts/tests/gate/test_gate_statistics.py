@@ -45,11 +45,6 @@ def test_rank_test_is_scipys(base: int, candidate: int, lot: np.random.Generator
         assert rank_p(one, other) == pytest.approx(expected, rel=1e-9)
 
 
-def test_ties_count_for_the_candidate() -> None:
-    assert rank_p(np.ones(10), np.ones(10)) == 1
-    assert rank_p(np.zeros(10), np.ones(10)) == pytest.approx(1 / 184756)
-
-
 def test_rank_test_keeps_its_level_with_ties(lot: np.random.Generator) -> None:
     values = lot.integers(0, 4, size=(20_000, 20)).astype(float)
     p = rank_p(values[:, :10], values[:, 10:])
@@ -57,23 +52,11 @@ def test_rank_test_keeps_its_level_with_ties(lot: np.random.Generator) -> None:
         assert (p <= level).mean() <= level + 4 * np.sqrt(level / 20_000)
 
 
-def test_shift_by_hand() -> None:
-    assert shift(np.array([1.0, 2.0, 3.0]), np.array([11.0, 12.0, 13.0])) == 10
-    # Between the two middle ones of 9, 10, 13 and 14.
-    assert shift(np.array([1.0, 2.0]), np.array([11.0, 15.0])) == 11.5
-
-
 def test_shift_interval_belongs_to_the_test(lot: np.random.Generator) -> None:
     for _ in range(200):
         base, candidate = lot.standard_normal(8), lot.standard_normal(8) + 1
         low, _ = shift_interval(base, candidate)
         assert (low > 0) == (rank_p(base, candidate) <= 0.025)
-
-
-def test_three_boots_have_no_interval() -> None:
-    low, high = shift_interval(np.arange(3.0), np.arange(3.0))
-    assert low == -np.inf
-    assert high == np.inf
 
 
 @pytest.mark.parametrize("boots", [2, 3, 4])
@@ -140,19 +123,28 @@ def test_each_test_keeps_its_level(p_of: Callable[[Values, Values], Values], lot
     assert (p_of(values[:, :12], values[:, 12:] + 3) < 0.001).mean() > 0.9
 
 
-def test_step_of_a_clock() -> None:
+def test_by_hand() -> None:
+    # A tie counts for the candidate.
+    assert rank_p(np.ones(10), np.ones(10)) == 1
+    assert rank_p(np.zeros(10), np.ones(10)) == pytest.approx(1 / 184756)
+    assert shift(np.array([1.0, 2.0, 3.0]), np.array([11.0, 12.0, 13.0])) == 10
+    # Between the two middle ones of 9, 10, 13 and 14.
+    assert shift(np.array([1.0, 2.0]), np.array([11.0, 15.0])) == 11.5
+    assert [float(end) for end in shift_interval(np.arange(3.0), np.arange(3.0))] == [-np.inf, np.inf]
+    # Boots without a difference have an interval without a width: it was -1e-12 to 1e-12.
+    assert [float(end) for end in mean_interval(np.zeros(8), np.zeros(8))] == [0, 0]
     assert step_of(np.array([3.0, 1.0, 3.0, 7.0])) == 2
     assert step_of(np.array([-2.0, -2.0])) == 2  # as large as the value, at most
     assert step_of(np.zeros(4)) == np.inf
     assert step_of(np.array([[5.0, 5.0], [1.0, 2.0]])).tolist() == [5.0, 1.0]
-
-
-def test_bad_share_by_hand() -> None:
     assert (1 - bad_share(8)) ** 8 == pytest.approx(0.05)
     assert bad_share(8) < 1 / 3 < bad_share(7)
     one = bad_share(20, 1)
     assert (1 - one) ** 20 + 20 * one * (1 - one) ** 19 == pytest.approx(0.05)
     assert bad_share(20) < one < bad_share(20, 2)
+    assert holm(np.array([0.01, 0.04, 0.03])) == pytest.approx([0.03, 0.06, 0.06])
+    for order in permutations([0.001, 0.02, 0.5]):
+        assert sorted(holm(np.array(order))) == pytest.approx([0.003, 0.04, 0.5])
 
 
 def test_difference_of_shares() -> None:
@@ -177,14 +169,3 @@ def test_mean_interval_belongs_to_the_test(lot: np.random.Generator) -> None:
         assert mean_p(base, candidate - low - 1e-6) > 0.025 >= mean_p(base, candidate - low + 1e-6)
         assert mean_p(-base, high + 1e-6 - candidate) <= 0.025 < mean_p(-base, high - 1e-6 - candidate)
         assert low < candidate.mean() - base.mean() < high
-
-
-def test_holm_by_hand() -> None:
-    assert holm(np.array([0.01, 0.04, 0.03])) == pytest.approx([0.03, 0.06, 0.06])
-    for order in permutations([0.001, 0.02, 0.5]):
-        assert sorted(holm(np.array(order))) == pytest.approx([0.003, 0.04, 0.5])
-
-
-def test_boots_without_a_difference_have_an_interval_without_a_width() -> None:
-    """It was -1e-12 to 1e-12."""
-    assert [float(end) for end in mean_interval(np.zeros(8), np.zeros(8))] == [0, 0]
