@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from schedlib.fleet.campaign import FleetJob, FleetJobs, campaign_id, fleet_suite, jobs_file
 from schedlib.formats import document
@@ -32,28 +31,15 @@ def campaign(directory: Path, order: Sequence[str] = ORDER) -> Path:
     """A campaign with one job."""
     kernels = tuple(BootedKernel(label, version, "false") for label, version in VERSIONS.items())
     plan = GatePlan(
-        schema="gate-plan-1",
-        kernels=kernels,
-        blocks=(tuple(order),),
-        looks=(),
-        seed=1,
-        suite="quick",
-        only=(ROW,),
-        runs=1,
-        gates="default",
-        losses=3,
-    )
+        schema="gate-plan-1", kernels=kernels, blocks=(tuple(order),), looks=(), seed=1, suite="quick", only=(ROW,),
+        runs=1, gates="default", losses=3,
+    )  # fmt: skip
     document.write(directory / "plan.json", plan)
     suite, _ = fleet_suite(plan, 2, True)
     jobs = FleetJobs(
-        schema="fleet-jobs-2",
-        campaign=campaign_id(directory),
-        device="qemu-x86_64",
-        cpus=2,
-        emulated=True,
-        digest=suite.digest(),
-        jobs=(FleetJob(JOB, tuple(order)),),
-    )
+        schema="fleet-jobs-2", campaign=campaign_id(directory), device="qemu-x86_64", cpus=2, emulated=True,
+        digest=suite.digest(), jobs=(FleetJob(JOB, tuple(order)),),
+    )  # fmt: skip
     document.write(jobs_file(directory, "qemu-x86_64"), jobs)
     return directory
 
@@ -72,8 +58,7 @@ def _run(tool: str, version: str, number: int, metrics: Sequence[Metric]) -> byt
         "boot_id": boot_id(number),
         "command_line": tool,
     }
-    found = run_of(Head(tool, "2026-01-01T00:00:05Z", 5.0, fingerprint), Reading(tuple(metrics)))
-    return msgspec.json.encode(replace(found))
+    return msgspec.json.encode(run_of(Head(tool, "2026-01-01T00:00:05Z", 5.0, fingerprint), Reading(tuple(metrics))))
 
 
 def files(label: str, number: int, value: float = 0) -> list[dict[str, bytes]]:
@@ -105,11 +90,8 @@ def sent(slot: int, content: Mapping[str, bytes]) -> list[str]:
     data = stream.getvalue()
     text = base64.b64encode(gzip.compress(data, mtime=0)).decode()
     parts = [f"# sent {slot}= {text[place : place + 100]}" for place in range(0, len(text), 100)]
-    return [
-        f"# sent {slot}: {len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}",
-        *parts,
-        f"# sent {slot}: end",
-    ]
+    head = f"# sent {slot}: {len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}"
+    return [head, *parts, f"# sent {slot}: end"]
 
 
 def boot(directory: Path, label: str, number: int, value: float = 0) -> list[str]:

@@ -41,7 +41,9 @@ def test_each_boot_has_its_actions_and_the_key(path: Path) -> None:
     assert job["tags"] == [*device.tags, "board-1"]
     key = f"schedline.job=0123456789ab/{device.name}.0001.1"
     if device.method == "qemu":
-        assert key in job["actions"][0]["deploy"]["images"]["kernel"]["image_arg"]
+        words = job["actions"][0]["deploy"]["images"]["kernel"]["image_arg"]
+        # A busy machine does not change the clock of its guests.
+        assert key in words and (" tsc=reliable " in words) == ("x86_64" in device.name)
     else:
         assert job["context"]["extra_kernel_args"].endswith(key)
     text = yaml_text(job)
@@ -85,11 +87,6 @@ def test_a_wrong_device_is_told(old: str, new: str, said: str, tmp_path: Path) -
     (tmp_path / "mine.toml").write_text(text.replace(old, new))
     with pytest.raises(SchedlineError, match=f"mine.toml:.*{said}"):
         read_device(tmp_path / "mine.toml")
-
-
-def test_a_busy_machine_does_not_change_the_clock_of_its_guests() -> None:
-    deploy = made(read_device(CONFIGS / "fleet/qemu-x86_64.toml"))["actions"][0]["deploy"]
-    assert " tsc=reliable " in deploy["images"]["kernel"]["image_arg"]
 
 
 @pytest.mark.tools
@@ -178,12 +175,8 @@ def test_artefacts_have_the_checksums_of_the_jobs(planned: Path) -> None:
     assert main(words) == 0
     text = (planned / "jobs/rpi-4.0001.1.yaml").read_text()
     place = planned / "artefacts/rpi-4"
-    assert sorted(path.name for path in place.iterdir()) == [
-        "base-kernel",
-        "base-modules.tar.gz",
-        "candidate-kernel",
-        "ramdisk.cpio.gz",
-    ]
+    names = ["base-kernel", "base-modules.tar.gz", "candidate-kernel", "ramdisk.cpio.gz"]
+    assert sorted(path.name for path in place.iterdir()) == names
     for path in place.iterdir():
         assert f"url: https://files.example.org/c/rpi-4/{path.name}\n" in text
         assert hashlib.sha256(path.read_bytes()).hexdigest() in text

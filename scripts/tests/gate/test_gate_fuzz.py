@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -36,24 +37,16 @@ _VALUES: tuple[Any, ...] = (
 
 def _paths(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The places in a document."""
-    out: list[tuple[Any, ...]] = [here]
-    if isinstance(value, dict):
-        for name, each in value.items():
-            out += _paths(each, (*here, name))
-    elif isinstance(value, list):
-        for place, each in enumerate(value[:8]):
-            out += _paths(each, (*here, place))
-    return out
+    parts = value.items() if isinstance(value, dict) else enumerate(value[:8]) if isinstance(value, list) else ()
+    return [here, *(path for name, each in parts for path in _paths(each, (*here, name)))]
 
 
 def mutated_structure(document: Mapping[str, Any], lot: random.Random) -> bytes:
     """A document of which one to three places are changed."""
-    found = json.loads(json.dumps(document))
+    found = deepcopy(dict(document))
     for _ in range(lot.choice((1, 1, 1, 2, 3))):
         *way, last = lot.choice(_paths(found)[1:] or [("x",)])
-        part = found
-        for step in way:
-            part = part[step]
+        part: Any = reduce(lambda whole, step: whole[step], way, found)
         kind = lot.randrange(7)
         value = part.get(last) if isinstance(part, dict) else part[last]
         if kind == 0:
@@ -102,8 +95,7 @@ def compare_some(place: Path, lot: random.Random, *, factor: float, mutants: int
         for boot in range(10):
             value = round(times * 10_000 * math.exp(0.03 * lot.gauss(0, 1)), 6)
             files.append((place / name / f"{boot:02}.json", _boot(wakeup, name, boot, value)))
-    for path, content in files:
-        path.write_text(json.dumps(content))
+            files[-1][0].write_text(json.dumps(files[-1][1]))
     for path, content in lot.sample(files, mutants):
         changed = _mutated_run(content, lot)
         target = path if lot.random() < 0.5 else path.with_name(f"more-{path.name}")

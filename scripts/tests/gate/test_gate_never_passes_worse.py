@@ -83,10 +83,8 @@ def test_worse_is_never_better(campaign: tuple[list[GateRule], Table, Table, Tab
 def test_the_property_can_fail_and_can_pass() -> None:
     """Fixed tables of this kind reach PASS, FAIL and INCONCLUSIVE."""
     rule = GateRule(TOOL, "m0", "lower", Method.RANK, 3.0, 50.0, False, "")
-    same = [[100 + place % 3] for place in range(2 * BOOTS)]
-    slow = [[200 + place % 3] for place in range(2 * BOOTS)]
+    same, slow = ([[value + place % 3] for place in range(2 * BOOTS)] for value in (100, 200))
     base = _side("base", [rule], same)
-    assert judge(_gate([rule]), base, _side("candidate", [rule], same))[0].verdict is Verdict.PASS
-    assert judge(_gate([rule]), base, _side("candidate", [rule], slow))[0].verdict is Verdict.FAIL
-    few = _side("candidate", [rule], slow[: BOOTS - 1])
-    assert judge(_gate([rule]), base, few)[0].verdict is Verdict.INCONCLUSIVE
+    wanted = ((same, Verdict.PASS), (slow, Verdict.FAIL), (slow[: BOOTS - 1], Verdict.INCONCLUSIVE))
+    for table, verdict in wanted:
+        assert judge(_gate([rule]), base, _side("candidate", [rule], table))[0].verdict is verdict

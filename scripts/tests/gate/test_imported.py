@@ -347,7 +347,7 @@ BAD: list[tuple[str, bytes | str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "message"), BAD)
+@pytest.mark.parametrize(("name", "content", "message"), BAD, ids=[message for _, _, message in BAD])
 def test_bad_file(name: str, content: str | bytes, message: str, tmp_path: Path) -> None:
     said = refused(tmp_path / "runs", name, content, columns=COLUMNS if name == "a.csv" else ())
     assert message in said
