@@ -22,7 +22,7 @@ from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.fleet.fleet_collect import LOG, collect
 from schedlib.fleet.fleet_jobs import READY, write_jobs, yaml_text
-from schedlib.fleet.fleet_options import FleetCollectOptions, FleetJobsOptions
+from schedlib.fleet.fleet_verb import FleetCollectOptions, FleetJobsOptions
 from schedlib.gate.boot_plan import write_plan
 from schedlib.gate.fleet_gate import compare_fleet, fleet_text
 from schedlib.gate.gate_options import LAVA, LOSSES, BootPlanOptions, GateOptions, NamedKernel

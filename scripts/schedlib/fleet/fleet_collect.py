@@ -34,7 +34,7 @@ from schedlib.fleet.campaign import (
     collected_file,
     fleet_suite,
 )
-from schedlib.fleet.fleet_options import FleetCollectOptions
+from schedlib.fleet.fleet_verb import FleetCollectOptions
 from schedlib.fleet.lava_log import Console, LavaLog, disk_from, read_log
 from schedlib.formats import document
 from schedlib.gate.boot_plan import GatePlan, read_plan

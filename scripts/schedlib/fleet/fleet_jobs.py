@@ -27,7 +27,7 @@ from schedlib import doctor
 from schedlib.cache import cache_dir, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.fleet.campaign import NO_TOOL, FleetJob, FleetJobs, campaign_id, fleet_suite, jobs_file
-from schedlib.fleet.fleet_options import FleetJobsOptions
+from schedlib.fleet.fleet_verb import FleetJobsOptions
 from schedlib.formats import document
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Positive, Strict, Word, Wrong

@@ -18,7 +18,7 @@ from conftest import read_words
 from schedlib.errors import SchedlineError
 from schedlib.fleet import fleet_verb
 from schedlib.fleet.fleet_collect import collect
-from schedlib.fleet.fleet_options import FleetCollectOptions
+from schedlib.fleet.fleet_verb import FleetCollectOptions
 from schedlib.gate.boots import read_side
 from schedlib.gate.fleet_gate import compare_fleet
 from schedlib.gate.gate_options import GateOptions
