@@ -91,9 +91,8 @@ class Boot:
             return
         self.runs[run.row] += 1
         if run.noise or run.disturbance:
-            worst = self.disturbance.setdefault(run.row, dict.fromkeys(LIMITS, 0.0))
-            for kind, amount in _disturbance(run).items():
-                worst[kind] = max(worst[kind], amount)
+            worst, here = self.disturbance.get(run.row, dict.fromkeys(LIMITS, 0.0)), _disturbance(run)
+            self.disturbance[run.row] = {kind: max(worst[kind], here[kind]) for kind in LIMITS}
         for metric in run.metrics:
             figure = self.figures.setdefault((run.row, metric.name), Figure())
             figure.values.append(metric.value)
@@ -175,11 +174,10 @@ def read_side(runs: Path | Iterable[tuple[str, Run]], name: str) -> Side:
                 raise Refused(path, Run, why, AGAIN)
         side.absent |= {(row, each.name): each.reason for each in run.absent}
     # A row has its program's name if no other row runs it, or if it is named after it.
-    counts = Counter(programs.values())
-    tool = {
-        row: program if counts[program] == 1 or row.replace("-", "_") == program.replace("-", "_") else row
-        for row, program in programs.items()
-    }
+    counts, tool = Counter(programs.values()), dict[str, str]()
+    for row, program in programs.items():
+        own = counts[program] == 1 or row.replace("-", "_") == program.replace("-", "_")
+        tool[row] = program if own else row
 
     def by_tool(keyed: Mapping[Key, _T]) -> dict[Key, _T]:
         return {(tool[row], metric): value for (row, metric), value in keyed.items()}

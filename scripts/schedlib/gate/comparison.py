@@ -52,7 +52,7 @@ _MOST_FAILURES = 100
 
 
 def gate(options: GateOptions) -> Verdict:
-    """`schedline gate`: compare, write the files that are asked for, and print the text."""
+    """Compare, write the files that are asked for, and print the text."""
     found: GateDocument | FleetGateDocument
     for path in (options.json, options.html):
         # After an error, the result of another gate would be taken for this one's.

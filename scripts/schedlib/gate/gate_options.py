@@ -93,12 +93,7 @@ def _columns(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How files of other tools are read.
-
-    Attributes:
-        unit: what one file is. None: files of other tools are rejected.
-        columns: what the columns of a CSV file are, in their order; empty: CSV is not read.
-    """
+    """How files of other tools are read. Without a unit they are rejected; without columns, CSV files are not read."""
 
     unit: Unit | None = option(
         "--unit run|boot",
@@ -115,14 +110,7 @@ class ReadingOptions:
 
 @dataclass(frozen=True)
 class GateOptions:
-    """The options of a gate.
-
-    Attributes:
-        gates: None for `default`.
-        trust: judge also runs that do not tell machine or settings.
-        incomplete: why some boots have no values, if it is not that they crashed.
-        budget, detect: in percent, for files of other tools without a gates file.
-    """
+    """The options of a gate. gates: None for `default`."""
 
     base: Path = option("BASE", "runs of the kernel without the change", existing_directory, nargs="?")
     candidate: Path = option("CANDIDATE", "runs of the kernel with it", existing_directory, nargs="?")
@@ -219,9 +207,7 @@ def _kernels(text: str) -> tuple[NamedKernel, ...]:
 class BootPlanOptions:
     """The options of `gate plan`: a plan to write, or with `directory` one that is there.
 
-    Attributes:
-        boots: the least and the most of each kernel; None for those of the gates file.
-        gates: None for `default`.
+    boots: the least and the most of each kernel; None for those of the gates file.
     """
 
     directory: Path | None = option("DIR", "a plan that is there", existing_directory, nargs="?")

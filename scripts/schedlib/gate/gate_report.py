@@ -61,7 +61,6 @@ def limits_of(metric: JudgedMetric) -> str:
 
 
 def p_of(value: float | None) -> str:
-    """A probability with four digits."""
     return "-" if value is None else f"{value:.4f}" if value >= 1e-4 else "<.0001"
 
 
@@ -71,7 +70,6 @@ def ends_of(row: GateMetric | GateShare) -> tuple[float, float]:
 
 
 def interval_of(row: GateMetric | GateShare) -> str:
-    """The interval of the change, if there is one."""
     low, high = map(signed, ends_of(row))
     return "-" if (row.attributable if isinstance(row, GateShare) else row.change) is None else f"{low} .. {high}"
 

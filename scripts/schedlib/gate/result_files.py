@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -102,8 +102,7 @@ class Imported:
         )
 
 
-@dataclass(frozen=True)
-class _Unread:
+class _Unread(NamedTuple):
     """A file that is not read. kind: it cannot be a result; is known; is empty; or should have been a result."""
 
     kind: Literal["other", "known", "empty", "failed"]
@@ -111,12 +110,10 @@ class _Unread:
     next: str = ""
 
     def refused(self, path: Path) -> SchedlineError:
-        """What is said of a known file if there is nothing else to read."""
         return SchedlineError(f"{path} is {self.why}", self.next)
 
 
-@dataclass(frozen=True)
-class _Found:
+class _Found(NamedTuple):
     """A file of a known format. when: its modification time, seconds since 1970."""
 
     name: str
