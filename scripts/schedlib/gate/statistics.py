@@ -97,8 +97,7 @@ def block_p(base: Values, candidate: Values) -> Values:
 
     Needs as many boots of the base as of the candidate. What differs from block to block has no effect on it.
     """
-    tail = blocks_tail(tuple(block_sizes(base.shape[-1]).items()))
-    return np.asarray(tail[count_in_blocks(base, candidate)])
+    return np.asarray(blocks_tail(tuple(block_sizes(base.shape[-1]).items()))[count_in_blocks(base, candidate)])
 
 
 @lru_cache(maxsize=64)

@@ -93,11 +93,7 @@ class ForeignFormat:
 def wrapped_tool(name: str, argv: Sequence[str] = (), stdout: str = "", **files: str) -> Reading:
     """Read an output with the parser that `schedline run` has for this tool.
 
-    Args:
-        files: the files that the tool wrote, by name; `_` stands for the dot.
-
-    Raises:
-        Unreadable: it is not what the tool prints.
+    files: those that the tool wrote, by name; `_` stands for the dot. Raises Unreadable: the tool prints no such thing.
     """
     written = {key.replace("_", "."): text for key, text in files.items()}
     reading = TOOLS[name].parse(Output(argv, 0, stdout, "", written))
@@ -208,7 +204,7 @@ def _table(text: str) -> Mapping[str, list[str]]:
     return rows
 
 
-def _histogram(text: str) -> tuple[list[Metric], list[Absent]]:
+def _histogram(text: str) -> Reading:
     unit = re.search(r"^# Time unit is \w+ \((\w+)\)$", text, re.M)
     if not unit:
         raise Unreadable("no time unit in its output")
@@ -232,24 +228,23 @@ def _histogram(text: str) -> tuple[list[Metric], list[Absent]]:
                 absent.append(Absent(f"{kind}.{name}", f"it is beyond the histogram; {n} samples"))
             else:
                 metrics += quantiles(kind, unit[1], {name: value}, n)
-    return metrics, absent
+    return Reading(tuple(metrics), tuple(absent))
 
 
 def _timerlat_hist(file: ResultFile) -> Sequence[ForeignRun]:
-    metrics, absent = _histogram(file.text)
-    return (ForeignRun("rtla-timerlat", Reading(tuple(metrics), tuple(absent))),)
+    return (ForeignRun("rtla-timerlat", _histogram(file.text)),)
 
 
 def _osnoise_hist(file: ResultFile) -> Sequence[ForeignRun]:
-    metrics, absent = _histogram(file.text)
+    reading = _histogram(file.text)
     if not (found := _DURATION.search(file.text)):
         raise Unreadable("no duration in its output")
     days, hours, minutes, seconds = map(int, found.groups())
     if not (took := ((days * 24 + hours) * 60 + minutes) * 60 + seconds):
         raise Unreadable("it ran for less than a second")
-    noises = sum(each.value for each in metrics if each.name == "noise.samples")
-    metrics.append(metric("noises_per_s", "1/s", "lower", "rate", noises / took, noises or 1))
-    return (ForeignRun("rtla-osnoise", Reading(tuple(metrics), tuple(absent))),)
+    noises = sum(each.value for each in reading.metrics if each.name == "noise.samples")
+    rate = metric("noises_per_s", "1/s", "lower", "rate", noises / took, noises or 1)
+    return (ForeignRun("rtla-osnoise", Reading((*reading.metrics, rate), reading.absent)),)
 
 
 # Without -q it prints its table again and again; the last one covers the whole run.

@@ -381,3 +381,59 @@ def test_rows_of_a_program(campaign: Campaign) -> None:
     for tool, code in (("wakeup-slow", 0), ("wakeup-fast", 1)):
         campaign.gates = GATES.replace('tool = "rt_wakeup"', f'tool = "{tool}"')
         assert main(campaign.words()) == code
+
+
+# ---- a gain that the placebo also shows is not due to the layout ----
+
+
+def placebo(campaign: Campaign, values: Sequence[float], **about: str) -> str:
+    """A third kernel, booted between the others."""
+    place = campaign.place / "placebo"
+    for number, value in enumerate(values):
+        slot = 20 * number + 5
+        campaign.save(place, run("placebo", f"placebo-{number}", slot, [metric(value, **about)]))
+    return str(place)
+
+
+def share(campaign: Campaign, values: Sequence[float], **about: str) -> tuple[dict[str, Any], str]:
+    """The row of the placebo in the JSON, and the text."""
+    file = campaign.place / "out.json"
+    _, said = campaign.told("--placebo", placebo(campaign, values, **about), "--json", str(file))
+    document = json.loads(file.read_text())
+    validate(document, "gate-4")
+    (found,) = document["shares"]
+    return found, said
+
+
+@pytest.fixture
+def better(campaign: Campaign) -> Campaign:
+    campaign.boots(noise(1), noise(2, factor=0.8))
+    return campaign
+
+
+def test_gain_of_the_layout(better: Campaign) -> None:
+    found, said = share(better, noise(3))
+    assert -26 < found["attributable"] < -14 and found["high"] < 0
+    assert "change, %" in said and "not shown" not in said
+
+
+def test_gain_of_the_size_alone(better: Campaign) -> None:
+    found, said = share(better, noise(3, factor=0.8))
+    assert found["low"] <= 0 <= found["high"] and found["change"] < -14
+    assert "timer.p99: placebo: not shown" in said
+
+
+def test_a_gain_of_which_more_is_better(campaign: Campaign) -> None:
+    campaign.gates = campaign.gates.replace('"lower"', '"higher"')
+    campaign.boots(noise(1), noise(2, factor=1.25), direction="higher")
+    assert share(campaign, noise(3), direction="higher")[0]["low"] > 10
+
+
+def test_too_few_boots_of_a_placebo(better: Campaign) -> None:
+    found, said = share(better, noise(3, boots=4))
+    assert found["attributable"] is None and "4 boots, not 10" in found["reason"] and "no share" in said
+
+
+def test_a_placebo_of_another_suite_is_refused(better: Campaign) -> None:
+    code, said = better.told("--placebo", placebo(better, noise(3), name="timer.p50"))
+    assert code is None and "the placebo has no rt_wakeup" in said
