@@ -259,12 +259,8 @@ def server(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return place
 
 
-def by_id(directory: Path, *ids: str) -> Verdict:
-    return collect(FleetCollectOptions(directory, ids))
-
-
 def test_jobs_come_by_their_ids(directory: Path, server: Path) -> None:
-    assert by_id(directory, "11", "12") is Verdict.PASS
+    assert collect(FleetCollectOptions(directory, ("11", "12"))) is Verdict.PASS
     assert sorted(path.name for path in (directory / "fleet").iterdir()) == ["qemu11", "qemu12"]
     assert gate(directory) is Verdict.PASS
 
@@ -272,7 +268,7 @@ def test_jobs_come_by_their_ids(directory: Path, server: Path) -> None:
 @pytest.mark.parametrize(("number", "said"), [("13", "has no device yet"), ("14", "lavacli -i default jobs show")])
 def test_what_the_server_does_not_give_is_told(number: str, said: str, directory: Path, server: Path) -> None:
     with pytest.raises(SchedlineError, match=said):
-        by_id(directory, number)
+        collect(FleetCollectOptions(directory, (number,)))
 
 
 @pytest.mark.parametrize("word", ["nothing", "board=", "board=/nonexistent"])
