@@ -73,7 +73,7 @@ static bool make_partition(const char *name, const struct cpus *cpus)
 	snprintf(path, sizeof(path), "%s/%s", cgroup, name);
 	if (!mkdir(path, 0755) && write_text(cpus_list(cpus), "%s/cpuset.cpus", path) &&
 	    write_text("root", "%s/cpuset.cpus.partition", path) &&
-	    read_line(said, sizeof(said), "%s/cpuset.cpus.partition", path) &&
+	    read_text(said, sizeof(said), "%s/cpuset.cpus.partition", path) > 0 &&
 	    !strcmp(said, "root"))
 		return true;
 	ksft_print_msg("%s with CPUs %s is no partition: %s\n", path, cpus_list(cpus),
@@ -186,7 +186,7 @@ static bool find_cgroup(void)
 	if (mounts)
 		fclose(mounts);
 	return found &&
-	       read_line(controllers, sizeof(controllers), "%s/cgroup.controllers", cgroup) &&
+	       read_text(controllers, sizeof(controllers), "%s/cgroup.controllers", cgroup) > 0 &&
 	       strstr(controllers, "cpuset");
 }
 
@@ -220,7 +220,7 @@ int main(int argc, char **argv)
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
-	if (!read_line(enabled, sizeof(enabled), "%s/cgroup.subtree_control", cgroup) ||
+	if (read_text(enabled, sizeof(enabled), "%s/cgroup.subtree_control", cgroup) < 0 ||
 	    !write_text("+cpuset", "%s/cgroup.subtree_control", cgroup))
 		ksft_exit_skip("the cpuset controller cannot be used: %s\n", strerror(errno));
 	end_partitions();

@@ -37,19 +37,15 @@ static void measure(void)
 	chance = add_metric(EXACT, NEITHER, "%", 0, all, "cluster.chance");
 	for (int i = 0; i < nr_rounds; i++) {
 		const struct place *place = &places[i % nr_places];
-		struct placed found = {};
+		struct placed had = sum;
 
-		wake_from_cluster(place, wakeups, 0, &latency, &found);
-		n = wakeups - found.moved;
-		picked->rounds[i] = percent(found.cluster, n);
-		left->rounds[i] = percent(n - found.stayed, n);
+		wake_from_cluster(place, wakeups, 0, &latency, &sum);
+		n = wakeups - (sum.moved - had.moved);
+		picked->rounds[i] = percent(sum.cluster - had.cluster, n);
+		left->rounds[i] = percent(n - (sum.stayed - had.stayed), n);
 		chance->rounds[i] = percent(cpus_count(&place->cluster) - 1,
 					    cpus_count(&place->llc) - 1);
 		chance->value += chance->rounds[i] / nr_rounds;
-		sum.cluster += found.cluster;
-		sum.stayed += found.stayed;
-		sum.elsewhere += found.elsewhere;
-		sum.moved += found.moved;
 	}
 	n = all - sum.moved;
 	picked->value = percent(sum.cluster, n);
@@ -71,12 +67,11 @@ static bool cluster_domains(void)
 	bool found = false, named = false;
 	char line[4096], name[16];
 
-	while (file && !found && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "domain%*d %15[A-Z]", name) != 1)
-			continue;
-		named = true;
-		found = !strcmp(name, "CLS");
-	}
+	while (file && !found && fgets(line, sizeof(line), file))
+		if (sscanf(line, "domain%*d %15[A-Z]", name) == 1) {
+			named = true;
+			found = !strcmp(name, "CLS");
+		}
 	if (file)
 		fclose(file);
 	return found || !named;

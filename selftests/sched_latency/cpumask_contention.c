@@ -59,7 +59,6 @@ static struct {
 /* The CPU uses the mask of the first one that shares with it, or has a new one. */
 static void join(struct cpu *cpu, enum variant variant, const struct cpus *shared)
 {
-	struct cpus before;
 	int place = 0;
 
 	for (struct cpu *other = cpus; other < cpu; other++)
@@ -69,10 +68,8 @@ static void join(struct cpu *cpu, enum variant variant, const struct cpus *share
 		}
 	if (!place) {
 		nr_groups[variant]++;
-		cpus_allowed(&before);
 		must(run_on(&cpu->runs_on), "a CPU");
 		cpu->mask[variant] = memset(shared_memory(MOST_CPUS), 0, MOST_CPUS);
-		run_on(&before);
 	}
 	cpu->bit[variant] = 1UL << place % BITS;
 	cpu->cell[variant] = cpu->mask[variant] +
@@ -90,24 +87,24 @@ static void read_topology(void)
 	cpus_allowed(&allowed);
 	for_each_cpu(id, &common.cpus) {
 		/* Those of another machine are simulated on ours. */
-		next = cpus_next(&allowed, next) < 0 ? cpus_next(&allowed, -1) :
-		       cpus_next(&allowed, next);
+		next = cpus_next(&allowed, next);
+		if (next < 0)
+			next = cpus_next(&allowed, -1);
 		cpus[nr_cpus].id = id;
 		cpus_add(&cpus[nr_cpus++].runs_on, strcmp(sysfs, "/sys") ? next : id);
 	}
 	for (enum variant variant = GLOBAL; variant < VARIANTS; variant++)
 		for (int i = 0; i < nr_cpus; i++)
-			if (variant == GLOBAL ||
-			    cpus_sharing(cpus[i].id, shares[variant], &every))
+			if (variant == GLOBAL || cpus_sharing(cpus[i].id, shares[variant], &every))
 				join(&cpus[i], variant, &every);
+	run_on(&allowed);
 }
 
 static bool is_set(const struct cpu *cpu, enum variant variant)
 {
 	if (variant == LLC_BYTES)
-		return __atomic_load_n((unsigned char *)cpu->cell[variant], __ATOMIC_RELAXED);
-	return __atomic_load_n((unsigned long *)cpu->cell[variant], __ATOMIC_RELAXED) &
-	       cpu->bit[variant];
+		return load(*(unsigned char *)cpu->cell[variant]);
+	return load(*(unsigned long *)cpu->cell[variant]) & cpu->bit[variant];
 }
 
 static __always_inline void operate(enum variant variant, void *cell, unsigned long bit, int set)
@@ -136,10 +133,10 @@ static void *take_turns(void *argument)
 	enum variant variant = current;
 	__u64 end = be_ready(&cpu->runs_on, 0) + (__u64)(seconds * NS_PER_S), start, ns;
 
-	for (unsigned int turn = 1; !__atomic_load_n(&all.stop, __ATOMIC_RELAXED); turn++) {
+	for (unsigned int turn = 1; !load(all.stop); turn++) {
 		if (!(turn % 64) && now() > end)
-			__atomic_store_n(&all.stop, true, __ATOMIC_RELAXED);
-		if (__atomic_load_n(&cpu->turn, __ATOMIC_ACQUIRE) != own->set) {
+			store(all.stop, true);
+		if (load(cpu->turn) != own->set) {
 			sched_yield();
 			continue;
 		}
@@ -153,7 +150,7 @@ static void *take_turns(void *argument)
 			own->ns += ns;
 		}
 		ran_on(&cpu->runs_on);
-		__atomic_store_n(&cpu->turn, !own->set, __ATOMIC_RELEASE);
+		store(cpu->turn, !own->set);
 	}
 	return NULL;
 }
@@ -232,11 +229,8 @@ static void report(enum variant variant)
 
 static void measure(void)
 {
-	cpus = aligned_alloc(APART, cpus_count(&common.cpus) * sizeof(*cpus));
-	workers = aligned_alloc(APART, cpus_count(&common.cpus) * 2 * sizeof(*workers));
-	if (!cpus || !workers)
-		give_up("no memory");
-	memset(cpus, 0, cpus_count(&common.cpus) * sizeof(*cpus));
+	cpus = shared_memory(cpus_count(&common.cpus) * sizeof(*cpus));
+	workers = shared_memory(cpus_count(&common.cpus) * 2 * sizeof(*workers));
 	read_topology();
 	for (int round = -1; round < nr_rounds; round++)
 		for (enum variant variant = EMPTY; variant < VARIANTS; variant++)

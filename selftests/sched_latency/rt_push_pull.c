@@ -29,24 +29,22 @@ static double seconds = 0.3, warm_up = 0.05;
 static int nr_threads, group_size = 8;
 static const char *profile = "both";
 
-static double steps_per_us;
-
 struct rt_thread {
 	int number, cpu, pipe[2];
 	const struct cpus *cpus;
 	struct rt_thread *next;
-	__u64 seed, n, changes;
+	unsigned short seed[3];
+	__u64 n, changes;
 };
 
 static struct samples late;
-static double sleep_ns;
+static double steps_per_us, sleep_ns;
 /* Threads that have run FEW times: the run lasts until all have, longer in a slow guest. */
 static int nr_run, nr_all;
 
 static bool over(__u64 time, __u64 end)
 {
-	return time >= end && (__atomic_load_n(&nr_run, __ATOMIC_RELAXED) >= nr_all ||
-			       time >= end + PATIENCE);
+	return time >= end && (load(nr_run) >= nr_all || time >= end + PATIENCE);
 }
 
 /* Work that is the same in each run: to read the clock would take much of the time. */
@@ -94,21 +92,17 @@ static void count(struct rt_thread *own, int cpu)
 /* From 0.5 to 1.5 times the mean; each run has the same sleeps. */
 static __u64 next_sleep(struct rt_thread *own)
 {
-	own->seed ^= own->seed << 13;
-	own->seed ^= own->seed >> 7;
-	own->seed ^= own->seed << 17;
-	return sleep_ns * (0.5 + (own->seed >> 11) / (double)(1ULL << 53));
+	return sleep_ns * (0.5 + erand48(own->seed));
 }
 
 static void *overload(void *argument)
 {
 	struct rt_thread *own = argument;
-	__u64 due = be_ready(own->cpus, 10 + own->number % 40);
+	__u64 due = be_ready(own->cpus, 10 + own->number % 40), time;
 	__u64 counted = due + (__u64)(warm_up * NS_PER_S);
 	__u64 end = counted + (__u64)(seconds * NS_PER_S);
 
 	for (due += next_sleep(own); !over(due, end); due = now() + next_sleep(own)) {
-		__u64 time;
 		int cpu;
 
 		sleep_until(due);
@@ -149,13 +143,11 @@ static void *stage(void *argument)
 
 static struct rt_thread *threads_new(int nr)
 {
-	struct rt_thread *threads = calloc(nr, sizeof(*threads));
+	struct rt_thread *threads = shared_memory(nr * sizeof(*threads));
 
-	if (!threads)
-		give_up("no memory");
 	for (int i = 0; i < nr; i++)
 		threads[i] = (struct rt_thread){ .number = i, .cpus = &common.cpus,
-						 .seed = 0x9e3779b97f4a7c15ULL * (i + 1) };
+						 .seed = { 0, 0, i } };
 	nr_run = 0;
 	nr_all = nr;
 	return threads;
@@ -170,7 +162,7 @@ static void run_overload(void)
 	samples_new(&late);
 	sleep_ns = WORK_US * 1000 * (nr_threads / (LOAD * cpus_count(&common.cpus)) - 1);
 	run_threads(nr_threads, overload, threads, sizeof(*threads));
-	took = (now() - begin) / (double)NS_PER_S - warm_up;
+	took = seconds_since(begin) - warm_up;
 	for (int i = 0; i < nr_threads; i++) {
 		n += threads[i].n;
 		changes += threads[i].changes;
@@ -186,8 +178,12 @@ static void run_overload(void)
 	add_samples("overload.late", &late, true);
 }
 
-static double seconds_in(const struct timeval *time)
+static double cpu_seconds(bool in_kernel)
 {
+	struct rusage usage;
+	const struct timeval *time = in_kernel ? &usage.ru_stime : &usage.ru_utime;
+
+	getrusage(RUSAGE_SELF, &usage);
 	return time->tv_sec + time->tv_usec / 1e6;
 }
 
@@ -199,8 +195,7 @@ static void run_groups(void)
 	/* A ring of one would wake itself. */
 	int nr_stages = size < 2 ? 2 : size;
 	struct rt_thread *stages = threads_new(nr * nr_stages);
-	struct cpus *cpus = calloc(nr, sizeof(*cpus));
-	struct rusage before, after;
+	struct cpus *cpus = shared_memory(nr * sizeof(*cpus));
 	double took, user, system;
 	__u64 frames = 0, begin;
 
@@ -213,21 +208,20 @@ static void run_groups(void)
 		}
 		stages[i].cpus = &cpus[group];
 		stages[i].next = &stages[group * nr_stages + (number + 1) % nr_stages];
-		if (pipe2(stages[i].pipe, O_CLOEXEC))
-			give_up_refused("pipe", errno);
+		must(!pipe2(stages[i].pipe, O_CLOEXEC), "pipe");
 		must(number >= size || write(stages[i].pipe[1], "", 1) == 1, "a frame");
 	}
-	getrusage(RUSAGE_SELF, &before);
+	user = -cpu_seconds(false);
+	system = -cpu_seconds(true);
 	begin = now();
 	run_threads(nr * nr_stages, stage, stages, sizeof(*stages));
-	took = (now() - begin) / (double)NS_PER_S - warm_up;
-	getrusage(RUSAGE_SELF, &after);
+	took = seconds_since(begin) - warm_up;
+	user += cpu_seconds(false);
+	system += cpu_seconds(true);
 	for (int i = 0; i < nr; i++) {
 		frames += stages[i * nr_stages].n;
 		idle += !stages[i * nr_stages].n;
 	}
-	user = seconds_in(&after.ru_utime) - seconds_in(&before.ru_utime);
-	system = seconds_in(&after.ru_stime) - seconds_in(&before.ru_stime);
 	add_metric(RATE, HIGHER, "frames/s", frames / took, frames, "groups.frames_per_s");
 	add_metric(EXACT, LOWER, "groups", idle, nr, "groups.idle_groups");
 	add_metric(RATE, LOWER, "%", percent(system, user + system), frames,

@@ -14,22 +14,16 @@
 static double seconds = 0.5, warm_up = 0.1, interval_us = 1000, distance_us = 50;
 static int priority = 80, cycles, nr_threads;
 
-struct timer {
-	struct cpus cpu;
-	int place;
-};
-
 static struct samples samples;
 
 static void *work(void *argument)
 {
-	struct timer *own = argument;
-	int cpu = cpus_next(&own->cpu, -1);
-	__u64 start = be_ready(&own->cpu, priority), interval = interval_us * 1000, time;
+	struct pinned *own = argument;
+	__u64 start = be_ready(&own->cpus, priority), interval = interval_us * 1000, time;
 	__u64 recorded = start + (__u64)(warm_up * NS_PER_S);
 	__u64 end = start + (__u64)((cycles ? 3600 : warm_up + seconds) * NS_PER_S);
-	__u64 next = start + own->place * (__u64)(distance_us * 1000);
-	struct histogram *on = &samples.on[cpu];
+	__u64 next = start + own->number * (__u64)(distance_us * 1000);
+	struct histogram *on = &samples.on[own->cpu];
 
 	while ((on->n < (__u64)cycles || !cycles) && !beyond_threshold()) {
 		next += interval;
@@ -39,42 +33,30 @@ static void *work(void *argument)
 		if (time >= end && on->n)
 			break;
 		if (next >= recorded)
-			sample(&samples, ran_on(&own->cpu), time - next);
-		while (next + interval < time) {
-			next += interval;
-			samples.missed[cpu] += next >= recorded;
-		}
+			sample(&samples, ran_on(&own->cpus), time - next);
+		for (; next + interval < time; next += interval)
+			samples.missed[own->cpu] += next + interval >= recorded;
 	}
 	return NULL;
 }
 
 static void measure(void)
 {
-	struct timer *timers = calloc(cpus_count(&common.cpus), sizeof(*timers));
-	long missed = 0, idle = 0;
-	int nr = 0;
+	long missed = 0;
 	__u64 n;
 
-	if (!timers)
-		give_up("no memory");
 	be_prompt();
 	samples_new(&samples);
 	samples.missed = shared_memory(samples.nr_cpus * sizeof(*samples.missed));
-	for_each_cpu(cpu, &common.cpus) {
-		cpus_add(&timers[nr].cpu, cpu);
-		timers[nr].place = nr;
-		nr++;
-	}
-	run_threads(nr, work, timers, sizeof(*timers));
+	run_on_each(&common.cpus, 1, work);
 	add_samples("timer", &samples, true);
-	for_each_cpu(cpu, &common.cpus) {
+	for_each_cpu(cpu, &common.cpus)
 		missed += samples.missed[cpu];
-		idle += !samples.on[cpu].n;
-	}
 	n = samples_count(&samples) + missed;
 	add_metric(EXCEEDANCE, LOWER, "intervals", missed, n, "timer.missed");
 	add_metric(RATE, LOWER, "%", percent(missed, n), n, "timer.missed_share");
-	add_metric(EXACT, LOWER, "threads", idle, nr, "timer.idle_threads");
+	add_metric(EXACT, LOWER, "threads", samples_idle(&samples), cpus_count(&common.cpus),
+		   "timer.idle_threads");
 }
 
 static const char *cannot(void)

@@ -25,9 +25,6 @@
 #include "sched_latency.h"
 
 #define MOST_METRICS	256
-#define MOST_ABSENT	64
-#define MOST_ROWS	10240
-#define MOST_BARS	8192
 #define MOST_RUNS	100
 #define MOST_TESTS	32
 #define MOST_SESSIONS	20
@@ -44,31 +41,29 @@ const char *sysfs = "/sys";
 
 static int open_named(int flags, const char *format, va_list args)
 {
-	char path[4096];
+	char path[PATH_MAX];
 
 	vsnprintf(path, sizeof(path), format, args);
 	return open(path, flags | O_CLOEXEC);
 }
 
-bool read_line(char *text, size_t size, const char *format, ...)
+ssize_t read_text(char *text, size_t size, const char *format, ...)
 {
+	ssize_t len = -1;
 	size_t had = 0;
 	va_list args;
-	ssize_t len;
 	int fd;
 
 	va_start(args, format);
 	fd = open_named(O_RDONLY, format, args);
 	va_end(args);
-	text[0] = '\0';
-	if (fd < 0)
-		return false;
-	while ((len = read(fd, text + had, size - 1 - had)) > 0)
+	while (fd >= 0 && (len = read(fd, text + had, size - 1 - had)) > 0)
 		had += len;
-	close(fd);
+	if (fd >= 0)
+		close(fd);
+	had -= had && text[had - 1] == '\n';
 	text[had] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	return len >= 0;
+	return len < 0 ? -1 : (ssize_t)had;
 }
 
 bool write_text(const char *text, const char *format, ...)
@@ -89,70 +84,34 @@ bool write_text(const char *text, const char *format, ...)
 
 /* CPUs. */
 
-bool cpus_has(const struct cpus *set, int cpu)
-{
-	return cpu >= 0 && cpu < MOST_CPUS && set->bits[cpu / WORD_BITS] >> cpu % WORD_BITS & 1;
-}
-
-void cpus_add(struct cpus *set, int cpu)
-{
-	set->bits[cpu / WORD_BITS] |= 1UL << cpu % WORD_BITS;
-}
-
-void cpus_and(struct cpus *set, const struct cpus *other)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(set->bits); i++)
-		set->bits[i] &= other->bits[i];
-}
-
-void cpus_or(struct cpus *set, const struct cpus *other)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(set->bits); i++)
-		set->bits[i] |= other->bits[i];
-}
-
-int cpus_count(const struct cpus *set)
-{
-	int count = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(set->bits); i++)
-		count += __builtin_popcountl(set->bits[i]);
-	return count;
-}
-
 int cpus_next(const struct cpus *set, int cpu)
 {
-	for (cpu++; cpu < MOST_CPUS; cpu = (cpu / WORD_BITS + 1) * WORD_BITS) {
-		unsigned long rest = set->bits[cpu / WORD_BITS] >> cpu % WORD_BITS;
-
-		if (rest)
-			return cpu + __builtin_ctzl(rest);
-	}
+	while (++cpu < MOST_CPUS)
+		if (cpus_has(set, cpu))
+			return cpu;
 	return -1;
 }
 
 bool cpus_parse(const char *text, struct cpus *set)
 {
-	memset(set, 0, sizeof(*set));
-	while (*text) {
-		char *next;
-		long from = strtol(text, &next, 10), to = from;
+	char *end;
 
-		if (next == text)
-			return false;
-		if (*next == '-') {
-			text = next + 1;
-			to = strtol(text, &next, 10);
-			if (next == text)
-				return false;
+	memset(set, 0, sizeof(*set));
+	do {
+		long from = strtol(text, &end, 10), to = from;
+
+		if (end != text && *end == '-') {
+			text = end + 1;
+			to = strtol(text, &end, 10);
 		}
-		if (from < 0 || to < from || to >= MOST_CPUS || (*next && *next != ','))
+		if (end == text || from < 0 || to < from || to >= MOST_CPUS ||
+		    (*end && *end != ','))
 			return false;
 		for (; from <= to; from++)
 			cpus_add(set, from);
-		text = next + (*next == ',');
-	}
-	return cpus_count(set);
+		text = end + 1;
+	} while (*end && *text);
+	return true;
 }
 
 const char *cpus_list(const struct cpus *set)
@@ -162,62 +121,42 @@ const char *cpus_list(const struct cpus *set)
 
 	text[0] = '\0';
 	for (int from = cpus_next(set, -1), to; from >= 0; from = cpus_next(set, to)) {
-		to = from;
-		while (cpus_has(set, to + 1))
-			to++;
-		len += snprintf(text + len, sizeof(text) - len, "%s%d", len ? "," : "", from);
+		for (to = from; cpus_has(set, to + 1); to++)
+			;
+		len += sprintf(text + len, "%s%d", len ? "," : "", from);
 		if (to > from)
-			len += snprintf(text + len, sizeof(text) - len, "-%d", to);
+			len += sprintf(text + len, "-%d", to);
 	}
 	return text;
 }
 
-/* A list that lacks its own CPU is wrong, and would make all results wrong. */
-static bool sysfs_cpus(int cpu, const char *name, struct cpus *set)
+bool cpus_read(struct cpus *set, const char *format, ...)
 {
-	char text[LIST_SIZE];
+	char name[128], text[LIST_SIZE];
+	va_list args;
 
-	if (!sysfs_line(text, sizeof(text), "%s", name))
-		return false;
-	if (!cpus_parse(text, set) || !cpus_has(set, cpu))
-		ksft_exit_fail_msg("%s/devices/system/%s: '%s' is no list with CPU %d\n",
-				   sysfs, name, text, cpu);
-	return true;
+	va_start(args, format);
+	vsnprintf(name, sizeof(name), format, args);
+	va_end(args);
+	return read_text(text, sizeof(text), "%s/devices/system/%s", sysfs, name) > 0 &&
+	       cpus_parse(text, set);
 }
 
-/* The cache of the highest level of a CPU that holds data. */
-static bool llc_of(int cpu, struct cpus *set)
+/* The cache of the highest level of a CPU that holds data, or -1. */
+static int llc_of(int cpu)
 {
 	int best = 0, found = -1;
-	char text[64], name[128];
+	char level[16], type[32];
 
-	for (int i = 0; sysfs_line(text, sizeof(text), "cpu/cpu%d/cache/index%d/level", cpu, i);
-	     i++) {
-		int level = atoi(text);
-
-		if (level > best &&
-		    sysfs_line(text, sizeof(text), "cpu/cpu%d/cache/index%d/type", cpu, i) &&
-		    strcmp(text, "Instruction")) {
-			best = level;
+#define CACHE	"%s/devices/system/cpu/cpu%d/cache/index%d/"
+	for (int i = 0; read_text(level, sizeof(level), CACHE "level", sysfs, cpu, i) > 0; i++) {
+		read_text(type, sizeof(type), CACHE "type", sysfs, cpu, i);
+		if (atoi(level) > best && strcmp(type, "Instruction")) {
+			best = atoi(level);
 			found = i;
 		}
 	}
-	snprintf(name, sizeof(name), "cpu/cpu%d/cache/index%d/shared_cpu_list", cpu, found);
-	return found >= 0 && sysfs_cpus(cpu, name, set);
-}
-
-static bool node_of(int cpu, struct cpus *set)
-{
-	char text[LIST_SIZE];
-	struct cpus nodes;
-
-	if (!sysfs_line(text, sizeof(text), "node/online") || !cpus_parse(text, &nodes))
-		return false;
-	for_each_cpu(node, &nodes)
-		if (sysfs_line(text, sizeof(text), "node/node%d/cpulist", node) &&
-		    cpus_parse(text, set) && cpus_has(set, cpu))
-			return true;
-	return false;
+	return found;
 }
 
 bool cpus_sharing(int cpu, enum sharing what, struct cpus *set)
@@ -227,14 +166,28 @@ bool cpus_sharing(int cpu, enum sharing what, struct cpus *set)
 		[CLUSTER] = "cluster_cpus_list",
 		[PACKAGE] = "package_cpus_list",
 	};
+	struct cpus nodes = {};
 	char name[128];
 
+	if (what == NODE) {
+		cpus_read(&nodes, "node/online");
+		for_each_cpu(node, &nodes)
+			if (cpus_read(set, "node/node%d/cpulist", node) && cpus_has(set, cpu))
+				return true;
+		return false;
+	}
 	if (what == LLC)
-		return llc_of(cpu, set);
-	if (what == NODE)
-		return node_of(cpu, set);
-	snprintf(name, sizeof(name), "cpu/cpu%d/topology/%s", cpu, lists[what]);
-	return sysfs_cpus(cpu, name, set);
+		snprintf(name, sizeof(name), "cpu/cpu%d/cache/index%d/shared_cpu_list", cpu,
+			 llc_of(cpu));
+	else
+		snprintf(name, sizeof(name), "cpu/cpu%d/topology/%s", cpu, lists[what]);
+	if (!cpus_read(set, "%s", name))
+		return false;
+	/* Else all results would be wrong. */
+	if (!cpus_has(set, cpu))
+		ksft_exit_fail_msg("%s/devices/system/%s: '%s' is no list with CPU %d\n",
+				   sysfs, name, cpus_list(set), cpu);
+	return true;
 }
 
 bool real_cluster_of(int cpu, struct cpus *cluster)
@@ -294,28 +247,28 @@ void sleep_until(__u64 ns)
 		;
 }
 
+double seconds_since(__u64 ns)
+{
+	return (now() - ns) / (double)NS_PER_S;
+}
+
 /* Real-time threads. The limit for all of them, sched_rt_runtime_us, is not changed. */
 
 /* Includes time in which the host runs something else: seconds, if emulated. */
 #define RTTIME_US	5000000
 
-/* musl's sched_setscheduler() always fails. */
-static bool set_policy(int policy, int priority)
+bool be_realtime(int priority)
 {
 	struct sched_param param = { .sched_priority = priority };
 
-	return !syscall(SYS_sched_setscheduler, 0, policy, &param);
-}
-
-bool be_realtime(int priority)
-{
-	return set_policy(SCHED_FIFO, priority);
+	/* musl's sched_setscheduler() always fails. */
+	return !syscall(SYS_sched_setscheduler, 0, priority ? SCHED_FIFO : SCHED_OTHER, &param);
 }
 
 const char *why_no_realtime(int priority)
 {
 	if (be_realtime(priority)) {
-		set_policy(SCHED_OTHER, 0);
+		be_realtime(0);
 		return NULL;
 	}
 	if (errno == EPERM && geteuid())
@@ -332,8 +285,7 @@ void be_prompt(void)
 	struct stat found;
 	__s32 no_latency = 0;
 
-	if (setrlimit(RLIMIT_RTTIME, &limit))
-		give_up_refused("RLIMIT_RTTIME", errno);
+	must(!setrlimit(RLIMIT_RTTIME, &limit), "RLIMIT_RTTIME");
 	/* A container may have a plain file of that name. */
 	if (fd >= 0 && (fstat(fd, &found) || !S_ISCHR(found.st_mode) ||
 			write(fd, &no_latency, sizeof(no_latency)) < 0))
@@ -346,24 +298,14 @@ void be_prompt(void)
 
 /* In percent of the time of the CPUs, but realtime: of one CPU. */
 struct disturbance {
-	double steal, irq, others, realtime, hidden;
-	long throttled;
+	double steal, irq, others, realtime, hidden, throttled;
 	/* Why the figures may be spoiled; empty if they are not. */
 	char why[160];
-};
-
-struct row {
-	char group[32];
-	int cpu;
-	__u64 n;
-	/* p50, p99 and most in ns, and what was missed in percent, or -1. */
-	double of[4];
 };
 
 struct results {
 	struct timespec started;
 	double uptime;
-	int nr_metrics, nr_absent, nr_rows, nr_bars;
 	bool done, refused;
 	/* Why the run has no results. */
 	char error[256];
@@ -371,20 +313,22 @@ struct results {
 	int broken_cpu;
 	__u64 broken_ns;
 	struct disturbance disturbance;
+	int nr_metrics;
 	struct metric metrics[MOST_METRICS];
-	struct {
-		char name[56], reason[160];
-	} absent[MOST_ABSENT];
-	struct row rows[MOST_ROWS];
-	/* What each bucket of a histogram counted. */
-	struct {
-		char name[40];
-		__u64 from, count;
-	} bars[MOST_BARS];
 };
 
 /* Those of this run. */
 static struct results *all;
+
+/*
+ * Parts of the file of the run: a row for each CPU of each group of samples, and
+ * what each bucket of their histograms counted.
+ */
+static struct {
+	char *text;
+	size_t size;
+	FILE *file;
+} json_rows, json_bars;
 
 void *shared_memory(size_t size)
 {
@@ -429,13 +373,11 @@ struct metric *add_metric(enum kind kind, enum direction direction, const char *
 
 void add_absent(const char *name, const char *format, ...)
 {
+	struct metric *metric = add_metric(EXACT, NEITHER, "", 0, 0, "%s", name);
 	va_list args;
 
-	if (all->nr_absent == MOST_ABSENT)
-		ksft_exit_fail_msg("more than %d metrics are missing\n", MOST_ABSENT);
-	snprintf(all->absent[all->nr_absent].name, sizeof(all->absent->name), "%s", name);
 	va_start(args, format);
-	vsnprintf(all->absent[all->nr_absent++].reason, sizeof(all->absent->reason), format, args);
+	vsnprintf(metric->absent, sizeof(metric->absent), format, args);
 	va_end(args);
 }
 
@@ -457,18 +399,14 @@ void give_up(const char *format, ...)
 	_exit(KSFT_FAIL);
 }
 
-void give_up_refused(const char *what, int error)
-{
-	if (all)
-		all->refused = error == EMFILE || error == ENFILE || error == EAGAIN ||
-			       error == ENOMEM || error == EPERM || error == EACCES;
-	give_up("%s: %s", what, strerror(error));
-}
-
 void must(bool done, const char *what)
 {
-	if (!done)
-		give_up("%s: %s", what, strerror(errno));
+	if (done)
+		return;
+	if (all)
+		all->refused = errno == EMFILE || errno == ENFILE || errno == EAGAIN ||
+			       errno == ENOMEM || errno == EPERM || errno == EACCES;
+	give_up("%s: %s", what, strerror(errno));
 }
 
 int ran_on(const struct cpus *set)
@@ -505,8 +443,7 @@ __u64 bucket_start(int bucket)
 
 void histogram_add(struct histogram *histogram, __u64 ns)
 {
-	unsigned long had = __atomic_load_n(&histogram->most, __ATOMIC_RELAXED);
-	unsigned long now = ns < ULONG_MAX ? ns : ULONG_MAX;
+	unsigned long had = load(histogram->most), now = ns < ULONG_MAX ? ns : ULONG_MAX;
 
 	while (now > had && !__atomic_compare_exchange_n(&histogram->most, &had, now, true,
 							 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -570,7 +507,7 @@ static void note_threshold(int cpu, __u64 ns)
 
 bool beyond_threshold(void)
 {
-	return __atomic_load_n(&all->broken_cpu, __ATOMIC_RELAXED);
+	return load(all->broken_cpu);
 }
 
 void sample(struct samples *samples, int cpu, __u64 ns)
@@ -589,43 +526,13 @@ __u64 samples_count(const struct samples *samples)
 	return n;
 }
 
-/* A row for each CPU that has samples. */
-static void add_rows(const char *name, const struct samples *samples)
+int samples_idle(const struct samples *samples)
 {
-	for (int cpu = 0; cpu < samples->nr_cpus; cpu++) {
-		const struct histogram *on = &samples->on[cpu];
-		struct row *row = &all->rows[all->nr_rows];
+	int idle = 0;
 
-		if (!on->n || all->nr_rows == MOST_ROWS)
-			continue;
-		all->nr_rows++;
-		snprintf(row->group, sizeof(row->group), "%s", name);
-		row->cpu = cpu;
-		row->n = on->n;
-		row->of[0] = histogram_quantile(on, 0.5);
-		row->of[1] = histogram_quantile(on, 0.99);
-		row->of[2] = on->most;
-		row->of[3] = samples->missed ?
-			     percent(samples->missed[cpu], samples->missed[cpu] + on->n) : -1;
-	}
-}
-
-/* Of its CPUs, the worst one by each figure. */
-static void add_worst_cpu(const char *name, int first_row)
-{
-	static const char * const names[] = { "p50", "p99", NULL, "missed_share" };
-
-	for (int what = 0; what < 4; what++) {
-		const struct row *worst = &all->rows[first_row];
-
-		for (int i = first_row; i < all->nr_rows; i++)
-			if (all->rows[i].of[what] > worst->of[what])
-				worst = &all->rows[i];
-		if (names[what] && worst->n && worst->of[what] >= 0)
-			add_metric(what == 3 ? RATE : QUANTILE, LOWER, what == 3 ? "%" : "ns",
-				   worst->of[what], worst->n, "%s.worst_cpu_%s", name,
-				   names[what])->cpu = worst->cpu;
-	}
+	for_each_cpu(cpu, &common.cpus)
+		idle += !samples->on[cpu].n;
+	return idle;
 }
 
 void add_samples(const char *name, const struct samples *samples, bool worst)
@@ -636,25 +543,50 @@ void add_samples(const char *name, const struct samples *samples, bool worst)
 	} quantiles[] = {
 		{ "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 }, { "p99_9", 0.999 }, { "max", 1 },
 	};
+	static const char * const names[] = { "p50", "p99", "missed_share" };
+	double most[] = { -1, -1, -1 };
+	int at[ARRAY_SIZE(names)] = {};
 	struct histogram *sum = shared_memory(sizeof(*sum));
-	int first_row = all->nr_rows;
 
-	for (int cpu = 0; cpu < samples->nr_cpus; cpu++)
-		histogram_merge(sum, &samples->on[cpu]);
+	for (int cpu = 0; cpu < samples->nr_cpus; cpu++) {
+		const struct histogram *on = &samples->on[cpu];
+		double missed = samples->missed ? samples->missed[cpu] : -1;
+		double of[] = { histogram_quantile(on, 0.5), histogram_quantile(on, 0.99),
+				missed < 0 ? -1 : percent(missed, missed + on->n) };
+
+		if (!on->n)
+			continue;
+		histogram_merge(sum, on);
+		fprintf(json_rows.file, ",\n  {\"group\": \"%s\", \"cpu\": %d, \"n\": %lu, ", name,
+			cpu, on->n);
+		fprintf(json_rows.file, "\"p50_ns\": %.9g, \"p99_ns\": %.9g, \"max_ns\": %.9g",
+			of[0], of[1], (double)on->most);
+		fprintf(json_rows.file, missed < 0 ? "}" : ", \"missed_percent\": %.9g}", of[2]);
+		for (size_t i = 0; i < ARRAY_SIZE(of); i++)
+			if (of[i] > most[i]) {
+				most[i] = of[i];
+				at[i] = cpu;
+			}
+	}
 	add_metric(EXACT, NEITHER, "samples", sum->n, sum->n, "%s.samples", name);
 	for (size_t i = 0; i < ARRAY_SIZE(quantiles) && sum->n; i++)
 		add_metric(QUANTILE, LOWER, "ns", histogram_quantile(sum, quantiles[i].share),
 			   sum->n, "%s.%s", name, quantiles[i].name);
-	add_rows(name, samples);
-	if (worst)
-		add_worst_cpu(name, first_row);
-	for (int i = 0; i < BUCKETS && all->nr_bars < MOST_BARS; i++)
-		if (sum->buckets[i]) {
-			snprintf(all->bars[all->nr_bars].name, sizeof(all->bars->name), "%s", name);
-			all->bars[all->nr_bars].from = bucket_start(i);
-			all->bars[all->nr_bars++].count = sum->buckets[i];
-		}
+	for (size_t i = 0; i < ARRAY_SIZE(names) && worst; i++)
+		if (most[i] >= 0)
+			add_metric(i < 2 ? QUANTILE : RATE, LOWER, i < 2 ? "ns" : "%", most[i],
+				   samples->on[at[i]].n, "%s.worst_cpu_%s", name,
+				   names[i])->cpu = at[i];
+	if (sum->n)
+		fprintf(json_bars.file, ",\n  \"%s\": [", name);
+	for (int i = 0, nr = 0; i < BUCKETS; i++)
+		if (sum->buckets[i])
+			fprintf(json_bars.file, "%s[%llu, %lu]", nr++ ? ", " : "",
+				(unsigned long long)bucket_start(i), sum->buckets[i]);
+	if (sum->n)
+		fprintf(json_bars.file, "]");
 	munmap(sum, sizeof(*sum));
+	must(!fflush(json_rows.file) && !fflush(json_bars.file), "the rows of CPUs");
 }
 
 /* Threads and processes. */
@@ -671,15 +603,13 @@ pid_t fork_bound(void)
 void start_thread(pthread_t *thread, void *(*work)(void *argument), void *argument)
 {
 	pthread_attr_t attributes;
-	int error;
 
 	pthread_attr_init(&attributes);
 	/* Locked in memory: the default 8 MB are too much for 1000 threads. */
 	pthread_attr_setstacksize(&attributes, 256 << 10);
-	error = pthread_create(thread, &attributes, work, argument);
+	errno = pthread_create(thread, &attributes, work, argument);
+	must(!errno, "a thread cannot be started");
 	pthread_attr_destroy(&attributes);
-	if (error)
-		give_up_refused("a thread cannot be started", error);
 }
 
 static pthread_barrier_t ready;
@@ -699,8 +629,7 @@ void run_threads(int nr, void *(*work)(void *argument), void *array, size_t size
 {
 	pthread_t *threads = calloc(nr, sizeof(*threads));
 
-	if (!threads || pthread_barrier_init(&ready, NULL, nr + 1))
-		give_up("no memory");
+	must(threads && !pthread_barrier_init(&ready, NULL, nr + 1), "threads");
 	for (int i = 0; i < nr; i++)
 		start_thread(&threads[i], work, (char *)array + i * size);
 	pthread_barrier_wait(&ready);
@@ -712,29 +641,75 @@ void run_threads(int nr, void *(*work)(void *argument), void *array, size_t size
 	free(threads);
 }
 
+void run_on_each(const struct cpus *set, int each, void *(*work)(void *pinned))
+{
+	int nr = 0;
+	struct pinned *array = calloc(each * cpus_count(set), sizeof(*array));
+
+	must(array, "threads");
+	for_each_cpu(cpu, set)
+		for (int i = 0; i < each; i++, nr++) {
+			array[nr] = (struct pinned){ .cpu = cpu, .number = nr };
+			cpus_add(&array[nr].cpus, cpu);
+		}
+	run_threads(nr, work, array, sizeof(*array));
+	free(array);
+}
+
 void futex_wait(__u32 *word, __u32 value)
 {
-	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)
+	while (load(*word) == value)
 		syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
 }
 
-void futex_wake(__u32 *word)
+void futex_wake(__u32 *word, __u32 value)
 {
+	store(*word, value);
 	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* Wake-ups of a task on an idle CPU outside of the waker's cluster. */
 
-struct wakee {
+static struct wakee {
 	const struct place *place;
 	struct samples *latency;
 	pid_t tid;
 	int slept_on, ran_on, to[2], from[2];
 	__u64 stamp;
 	bool over;
-};
+} wakee;
 
-#define BROKEN	"a wake-up failed"
+static void send(int fd)
+{
+	must(write(fd, "", 1) == 1, "a wake-up failed");
+}
+
+static void receive(int fd)
+{
+	char byte;
+
+	must(read(fd, &byte, 1) == 1, "a wake-up failed");
+}
+
+static void *be_woken(void *unused)
+{
+	__u64 time;
+
+	wakee.tid = syscall(SYS_gettid);
+	for (;;) {
+		/* If it sleeps elsewhere, it may rightly stay there. */
+		must(run_on_cpu(wakee.place->wakee) && run_on(&wakee.place->llc), "a CPU");
+		wakee.slept_on = sched_getcpu();
+		send(wakee.from[1]);
+		receive(wakee.to[0]);
+		if (wakee.over)
+			return unused;
+		time = woken();
+		wakee.ran_on = ran_on(&wakee.place->llc);
+		sample(wakee.latency, wakee.ran_on, time - wakee.stamp);
+		send(wakee.from[1]);
+	}
+}
 
 /* The syscall file of a thread that is off its CPU names its system call. */
 static void await_read(pid_t tid)
@@ -742,64 +717,45 @@ static void await_read(pid_t tid)
 	char text[256];
 
 	do {
-		must(read_line(text, sizeof(text), "/proc/self/task/%d/syscall", tid), BROKEN);
+		must(read_text(text, sizeof(text), "/proc/self/task/%d/syscall", tid) > 0,
+		     "a wake-up failed");
 	} while (!strncmp(text, "running", 7) || atoi(text) != SYS_read);
-}
-
-static void *be_woken(void *argument)
-{
-	struct wakee *own = argument;
-	char byte = 0;
-	__u64 time;
-
-	own->tid = syscall(SYS_gettid);
-	for (;;) {
-		/* If it sleeps elsewhere, it may rightly stay there. */
-		must(run_on_cpu(own->place->wakee) && run_on(&own->place->llc), BROKEN);
-		own->slept_on = sched_getcpu();
-		must(write(own->from[1], &byte, 1) == 1 && read(own->to[0], &byte, 1) == 1, BROKEN);
-		if (own->over)
-			return NULL;
-		time = woken();
-		own->ran_on = ran_on(&own->place->llc);
-		sample(own->latency, own->ran_on, time - own->stamp);
-		must(write(own->from[1], &byte, 1) == 1, BROKEN);
-	}
 }
 
 void wake_from_cluster(const struct place *place, int wakeups, int patience,
 		       struct samples *latency, struct placed *placed)
 {
-	struct wakee wakee = { .place = place, .latency = latency };
 	__u64 until = now() + patience * NS_PER_S;
 	pthread_t thread;
-	char byte = 0;
 
-	must(run_on_cpu(place->waker), BROKEN);
+	wakee = (struct wakee){ .place = place, .latency = latency };
+	must(run_on_cpu(place->waker), "a CPU");
 	must(!pipe2(wakee.to, O_CLOEXEC) && !pipe2(wakee.from, O_CLOEXEC), "pipe");
-	start_thread(&thread, be_woken, &wakee);
+	start_thread(&thread, be_woken, NULL);
 	for (int i = 0; i < wakeups; i++) {
-		must(read(wakee.from[0], &byte, 1) == 1, BROKEN);
+		bool in_cluster;
+
+		receive(wakee.from[0]);
 		await_read(wakee.tid);
 		wakee.stamp = now();
-		must(write(wakee.to[1], &byte, 1) == 1 && read(wakee.from[0], &byte, 1) == 1,
-		     BROKEN);
-		if (patience && !placed->cluster && now() < until &&
-		    !cpus_has(&place->cluster, wakee.ran_on))
+		send(wakee.to[1]);
+		receive(wakee.from[0]);
+		in_cluster = cpus_has(&place->cluster, wakee.ran_on);
+		if (patience && !placed->cluster && now() < until && !in_cluster)
 			i--;
 		else if (wakee.slept_on != place->wakee)
 			/* Something else moved it before it slept. */
 			placed->moved++;
-		else if (cpus_has(&place->cluster, wakee.ran_on))
+		else if (in_cluster)
 			placed->cluster++;
 		else if (wakee.ran_on == place->wakee)
 			placed->stayed++;
 		else
 			placed->elsewhere++;
 	}
-	must(read(wakee.from[0], &byte, 1) == 1, BROKEN);
+	receive(wakee.from[0]);
 	wakee.over = true;
-	must(write(wakee.to[1], &byte, 1) == 1, BROKEN);
+	send(wakee.to[1]);
 	pthread_join(thread, NULL);
 	for (int i = 0; i < 2; i++) {
 		close(wakee.to[i]);
@@ -813,10 +769,7 @@ void wake_from_cluster(const struct place *place, int wakeups, int patience,
  */
 
 #define MOST_STEAL	1.0
-#define MOST_IRQ	20.0
 #define MOST_OTHERS	5.0
-/* Of one CPU: such a task runs whatever priority ours have. */
-#define MOST_REALTIME	1.0
 
 /* A flag in /proc/PID/stat, and a policy. */
 #define KERNEL_THREAD	0x00200000
@@ -824,37 +777,33 @@ void wake_from_cluster(const struct place *place, int wakeups, int patience,
 /* The largest number of a process. */
 #define MOST_PIDS	(4 << 20)
 
-struct moment {
-	__u64 time, steal, irq;
-	long throttled;
-	/* Of each process, by its number. */
-	__u32 *ticks;
-};
+/* What each process had, by its number, when the run began. */
+static __u32 *ticks;
 
-static void read_moment(struct moment *moment)
+/* Count what the CPUs had, with a sign: below 0 before the run, above 0 after it. */
+static void count_cpus(int sign, struct disturbance *found)
 {
-	FILE *file = fopen("/proc/stat", "re");
 	unsigned long long irq, softirq, steal;
+	FILE *file = fopen("/proc/stat", "re");
 	char line[512], text[64];
 	int of;
 
-	moment->time = now();
 	while (file && fgets(line, sizeof(line), file) && !strncmp(line, "cpu", 3))
 		if (sscanf(line, "cpu%d %*u %*u %*u %*u %*u %llu %llu %llu", &of, &irq, &softirq,
 			   &steal) == 4 && cpus_has(&common.cpus, of)) {
-			moment->irq += irq + softirq;
-			moment->steal += steal;
+			found->irq += sign * (double)(irq + softirq);
+			found->steal += sign * (double)steal;
 		}
 	if (file)
 		fclose(file);
 	for_each_cpu(cpu, &common.cpus)
-		if (sysfs_line(text, sizeof(text),
-			       "cpu/cpu%d/thermal_throttle/core_throttle_count", cpu))
-			moment->throttled += atol(text);
+		if (read_text(text, sizeof(text), "%s/devices/system/cpu/cpu%d/%s", sysfs, cpu,
+			      "thermal_throttle/core_throttle_count") > 0)
+			found->throttled += sign * atof(text);
 }
 
-/* Note what each process had, or with @found how much that grew; the name of the busiest. */
-static void read_others(__u32 *had, struct disturbance *found, double per_tick, char *busiest)
+/* What processes had since the last call, and the name of the busiest. */
+static void read_others(struct disturbance *found, double per_tick, char *busiest)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -868,7 +817,7 @@ static void read_others(__u32 *had, struct disturbance *found, double per_tick, 
 		double share;
 
 		if (pid <= 0 || pid >= MOST_PIDS || pid == getpid() || pid == getppid() ||
-		    !read_line(text, sizeof(text), "/proc/%d/stat", pid))
+		    read_text(text, sizeof(text), "/proc/%d/stat", pid) < 0)
 			continue;
 		end = strrchr(text, ')');
 		for (int i = 3; end && *end && i < 42; i++) {
@@ -877,9 +826,9 @@ static void read_others(__u32 *had, struct disturbance *found, double per_tick, 
 			fields[i] = strtoul(end, NULL, 10);
 		}
 		/* A process that is new began with 0. */
-		share = (fields[14] + fields[15] - had[pid]) * per_tick;
-		had[pid] = fields[14] + fields[15];
-		if (!found || fields[9] & KERNEL_THREAD || !cpus_has(&common.cpus, fields[39]))
+		share = (fields[14] + fields[15] - ticks[pid]) * per_tick;
+		ticks[pid] = fields[14] + fields[15];
+		if (fields[9] & KERNEL_THREAD || !cpus_has(&common.cpus, fields[39]))
 			continue;
 		if (fields[41] == SCHED_FIFO || fields[41] == SCHED_RR || fields[41] == DEADLINE)
 			found->realtime += share;
@@ -894,20 +843,17 @@ static void read_others(__u32 *had, struct disturbance *found, double per_tick, 
 		closedir(proc);
 }
 
-static void compare_moments(const struct moment *before, struct disturbance *found)
+static void note_disturbance(struct disturbance *found, __u64 took)
 {
-	struct moment after = {};
-	double per_tick, of_all;
+	double per_tick = 100.0 * NS_PER_S / took / sysconf(_SC_CLK_TCK);
+	double of_all = per_tick / cpus_count(&common.cpus);
 	char busiest[64] = "";
 
-	read_moment(&after);
-	per_tick = 100.0 * NS_PER_S / (after.time - before->time) / sysconf(_SC_CLK_TCK);
-	of_all = per_tick / cpus_count(&common.cpus);
+	count_cpus(1, found);
 	/* A CPU that went offline takes its counts along. */
-	found->steal = after.steal > before->steal ? of_all * (after.steal - before->steal) : 0;
-	found->irq = after.irq > before->irq ? of_all * (after.irq - before->irq) : 0;
-	found->throttled = after.throttled - before->throttled;
-	read_others(before->ticks, found, per_tick, busiest);
+	found->steal = fmax(of_all * found->steal, 0);
+	found->irq = fmax(of_all * found->irq, 0);
+	read_others(found, per_tick, busiest);
 	if (found->steal >= MOST_STEAL)
 		snprintf(found->why, sizeof(found->why), "the hypervisor stole %.1f %% of the time",
 			 found->steal);
@@ -916,7 +862,7 @@ static void compare_moments(const struct moment *before, struct disturbance *fou
 			 "other tasks took %.0f %% of the time, first %.60s", found->others,
 			 busiest);
 	else if (found->throttled > 0)
-		snprintf(found->why, sizeof(found->why), "a CPU was too hot %ld times",
+		snprintf(found->why, sizeof(found->why), "a CPU was too hot %.0f times",
 			 found->throttled);
 }
 
@@ -943,129 +889,99 @@ double median_of(double *values, int nr)
 
 #define REFERENCE_ROUNDS	9
 
-static const char * const reference_names[REFERENCES] = { "", "ipi", "syscall" };
-static const int repeats[REFERENCES] = { 0, 50, 1000 };
-/* Of all rounds, those after the run too. */
-static double costs[REFERENCES][2 * REFERENCE_ROUNDS];
-static bool references_done, helper_runs;
+static const struct {
+	const char *name;
+	long call;
+	int repeats;
+} references[] = {
+	{ IPI, SYS_membarrier, 50 },
+	{ SYSCALL, SYS_getppid, 1000 },
+};
 
-static void *occupy(void *argument)
-{
-	must(run_on_cpu(*(int *)argument), "a second CPU");
-	__atomic_store_n(&helper_runs, true, __ATOMIC_RELAXED);
-	while (!__atomic_load_n(&references_done, __ATOMIC_RELAXED))
-		;
-	return NULL;
-}
+static double costs[ARRAY_SIZE(references)][2 * REFERENCE_ROUNDS];
+static int nr_costs;
+/* The second thread keeps a second CPU busy for the first one. */
+static enum { ALONE, WAITS, SPINS, OVER } second_thread;
 
 static void *measure_references(void *argument)
 {
-	struct cpus cpus = common.cpus;
-	double *into = argument;
-	int first, second;
-	pthread_t helper;
+	struct pinned *own = argument;
 
-	if (strcmp(sysfs, "/sys"))
-		cpus_allowed(&cpus);
-	first = cpus_next(&cpus, -1);
-	second = cpus_next(&cpus, first);
-	references_done = second < 0;
-	helper_runs = second < 0;
-	/* On the second CPU the helper would never let it go on. */
-	must(run_on_cpu(first), "a CPU");
-	/* The helper inherits it. */
+	be_ready(&own->cpus, 0);
 	be_realtime(sched_get_priority_max(SCHED_FIFO));
-	if (second >= 0)
-		start_thread(&helper, occupy, &second);
-	while (!__atomic_load_n(&helper_runs, __ATOMIC_RELAXED))
+	if (own->number)
+		store(second_thread, SPINS);
+	while (own->number && load(second_thread) != OVER)
+		;
+	if (own->number)
+		return NULL;
+	while (load(second_thread) == WAITS)
 		sched_yield();
 	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
-	for (int i = 0; i < REFERENCE_ROUNDS * REFERENCES; i++) {
-		enum reference what = i % REFERENCES;
-		__u64 start = now();
+	for (int round = 0; round < REFERENCE_ROUNDS; round++, nr_costs++)
+		for (size_t i = 0; i < ARRAY_SIZE(references); i++) {
+			__u64 start = now();
 
-		for (int turn = 0; turn < repeats[what]; turn++) {
-			if (what == IPI)
-				syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-			else if (what == SYSCALL)
-				syscall(SYS_getppid);
+			for (int turn = 0; turn < references[i].repeats; turn++)
+				syscall(references[i].call, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+			costs[i][nr_costs] = (double)(now() - start) / references[i].repeats;
 		}
-		into[what * 2 * REFERENCE_ROUNDS + i / REFERENCES] = now() - start;
-	}
-	__atomic_store_n(&references_done, true, __ATOMIC_RELAXED);
-	if (second >= 0)
-		pthread_join(helper, NULL);
+	store(second_thread, OVER);
 	return NULL;
 }
 
-/* In a thread, because it changes its CPUs and its policy. */
-static void take_references(int half)
+/* In threads, because they change their CPUs and their policy. */
+static void take_references(void)
 {
-	pthread_t thread;
+	struct cpus every = common.cpus, two = {};
 
-	start_thread(&thread, measure_references, &costs[0][half * REFERENCE_ROUNDS]);
-	pthread_join(thread, NULL);
-}
-
-static void add_references(void)
-{
-	for (enum reference what = IPI; what < REFERENCES; what++)
-		add_metric(QUANTILE, NEITHER, "ns",
-			   median_of(costs[what], 2 * REFERENCE_ROUNDS) / repeats[what],
-			   2 * REFERENCE_ROUNDS, "reference.%s", reference_names[what]);
+	if (strcmp(sysfs, "/sys"))
+		cpus_allowed(&every);
+	for_each_cpu(cpu, &every)
+		if (cpus_count(&two) < 2)
+			cpus_add(&two, cpu);
+	second_thread = cpus_count(&two) == 2 ? WAITS : ALONE;
+	run_on_each(&two, 1, measure_references);
 }
 
 /* Fingerprint. */
 
-/* FNV-1a: for short names only, not for security. */
-static __u64 hash_of(__u64 hash, const void *data, size_t size)
-{
-	const unsigned char *byte = data;
-
-	while (size--)
-		hash = (hash ^ *byte++) * 0x100000001b3ULL;
-	return hash;
-}
-
 #define HASH_START	0xcbf29ce484222325ULL
 
-static void cpu_model(char *text, size_t size)
+/* FNV-1a: for short names only, not for security. */
+static __u64 hash_more(__u64 hash, unsigned char byte)
 {
-	FILE *file = fopen("/proc/cpuinfo", "re");
-	char line[512], implementer[32] = "", part[32] = "";
-
-	text[0] = '\0';
-	while (file && !text[0] && fgets(line, sizeof(line), file)) {
-		char *value = strstr(line, ": ");
-
-		line[strcspn(line, "\n")] = '\0';
-		if (!value)
-			continue;
-		if (!strncmp(line, "model name", 10) || !strncmp(line, "cpu\t", 4))
-			snprintf(text, size, "%s", value + 2);
-		if (!strncmp(line, "CPU implementer", 15))
-			snprintf(implementer, sizeof(implementer), "%.30s", value + 2);
-		if (!strncmp(line, "CPU part", 8))
-			snprintf(part, sizeof(part), "%.30s", value + 2);
-	}
-	if (file)
-		fclose(file);
-	if (!text[0] && part[0])
-		snprintf(text, size, "implementer %s part %s", implementer, part);
+	return (hash ^ byte) * 0x100000001b3ULL;
 }
 
+static void cpu_model(char text[256])
+{
+	char info[4096] = "\n", implementer[32], part[32];
+	const char *at;
+
+	read_text(info + 1, sizeof(info) - 1, "/proc/cpuinfo");
+	at = strstr(info, "\nmodel name") ?: strstr(info, "\ncpu\t") ?: "";
+	text[0] = '\0';
+	if (sscanf(at, " %*[^:]: %255[^\n]", text) == 1)
+		return;
+	/* Two lines are between these. */
+	at = strstr(info, "\nCPU implementer") ?: "";
+	if (sscanf(at, " %*[^:]: %30s %*[^:]: %*s %*[^:]: %*s CPU part : %30s", implementer,
+		   part) == 2)
+		sprintf(text, "implementer %s part %s", implementer, part);
+}
+
+/* How many of them are the first of those that share it. */
 static int count_shared(const struct cpus *cpus, enum sharing what)
 {
-	struct cpus seen = {}, shared;
+	struct cpus shared;
 	int nr = 0;
 
 	for_each_cpu(cpu, cpus) {
-		if (cpus_has(&seen, cpu))
-			continue;
 		if (!cpus_sharing(cpu, what, &shared))
 			return 0;
-		cpus_or(&seen, &shared);
-		nr++;
+		cpus_and(&shared, cpus);
+		nr += cpus_next(&shared, -1) == cpu;
 	}
 	return nr;
 }
@@ -1079,7 +995,7 @@ static const char *machine_text(void)
 	char model[256];
 
 	uname(&name);
-	cpu_model(model, sizeof(model));
+	cpu_model(model);
 	cpus_allowed(&cpus);
 	snprintf(text, sizeof(text), "%s %s, CPUs %.256s, %d LLCs, %d nodes", name.machine, model,
 		 cpus_list(&cpus), count_shared(&cpus, LLC), count_shared(&cpus, NODE));
@@ -1088,39 +1004,34 @@ static const char *machine_text(void)
 
 static const char *machine_name(void)
 {
-	const char *text = machine_text();
+	__u64 hash = HASH_START;
 	static char name[17];
 
-	snprintf(name, sizeof(name), "%016llx",
-		 (unsigned long long)hash_of(HASH_START, text, strlen(text)));
+	for (const char *text = machine_text(); *text; text++)
+		hash = hash_more(hash, *text);
+	snprintf(name, sizeof(name), "%016llx", (unsigned long long)hash);
 	return name;
 }
 
 /* From the notes of the kernel. */
 static void kernel_build_id(char *text, size_t size)
 {
+	static const struct {
+		__u32 type;
+		char owner[4];
+	} kind = { 3, "GNU" };
 	FILE *file = fopen("/sys/kernel/notes", "re");
-	char owner[64], id[64];
-	struct elf64_note note;
+	const unsigned char *found = NULL;
+	unsigned char notes[4096];
 
 	text[0] = '\0';
-	while (file && !text[0] && fread(&note, sizeof(note), 1, file)) {
-		size_t owner_size = (note.n_namesz + 3) & ~3, id_size = (note.n_descsz + 3) & ~3;
-
-		if (owner_size > sizeof(owner) || id_size > sizeof(id)) {
-			if (fseek(file, owner_size + id_size, SEEK_CUR))
-				break;
-			continue;
-		}
-		if (fread(owner, 1, owner_size, file) != owner_size ||
-		    fread(id, 1, id_size, file) != id_size)
-			break;
-		if (note.n_type == 3 && !strncmp(owner, "GNU", 4))
-			for (size_t i = 0; i < note.n_descsz && 2 * i + 2 < size; i++)
-				sprintf(text + 2 * i, "%02x", (unsigned char)id[i]);
-	}
-	if (file)
+	if (file) {
+		found = memmem(notes, fread(notes, 1, sizeof(notes), file), &kind, sizeof(kind));
 		fclose(file);
+	}
+	/* The length of the ID is in front of that, and the ID follows. */
+	for (size_t i = 0; found && i < ((__u32 *)found)[-1] && 2 * i + 2 < size; i++)
+		sprintf(text + 2 * i, "%02x", found[sizeof(kind) + i]);
 }
 
 /* A hash of the kernel's compressed configuration, to tell two apart. */
@@ -1128,41 +1039,36 @@ static void configuration_name(char *text, size_t size)
 {
 	FILE *file = fopen("/proc/config.gz", "re");
 	__u64 hash = HASH_START;
-	char part[4096];
-	size_t len;
 
 	text[0] = '\0';
 	if (!file)
 		return;
-	while ((len = fread(part, 1, sizeof(part), file)))
-		hash = hash_of(hash, part, len);
+	for (int byte = getc(file); byte != EOF; byte = getc(file))
+		hash = hash_more(hash, byte);
 	fclose(file);
 	snprintf(text, size, "config.gz fnv1a %016llx", (unsigned long long)hash);
 }
 
 /* The file of a run: JSON in schema run-1 of schedline, each metric on a line of its own. */
 
-static void write_string(FILE *file, const char *text)
+/* A string of JSON, in a static buffer. */
+static const char *quoted(const char *text)
 {
-	fputc('"', file);
+	static char texts[4][6 * 4096 + 3];
+	static int next;
+	char *found = texts[next++ % ARRAY_SIZE(texts)], *to = found + 1;
+
+	found[0] = '"';
 	for (; *text; text++) {
 		unsigned char c = *text;
 
 		if (c == '"' || c == '\\')
-			fprintf(file, "\\%c", c);
-		else if (c < ' ' || c > '~')
-			fprintf(file, "\\u%04x", c);
+			to += sprintf(to, "\\%c", c);
 		else
-			fputc(c, file);
+			to += sprintf(to, c < ' ' || c > '~' ? "\\u%04x" : "%c", c);
 	}
-	fputc('"', file);
-}
-
-static void write_field(FILE *file, const char *name, const char *text, const char *end)
-{
-	fprintf(file, "  \"%s\": ", name);
-	write_string(file, text);
-	fprintf(file, "%s\n", end);
+	sprintf(to, "\"");
+	return found;
 }
 
 static void write_fingerprint(FILE *file, const char *command)
@@ -1174,66 +1080,53 @@ static void write_fingerprint(FILE *file, const char *command)
 		  "/sys/devices/system/clocksource/clocksource0/current_clocksource" },
 		{ "governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor" },
 	};
+	char text[4096], build_id[64], configuration[64];
 	struct utsname name;
-	char text[4096];
 
 	uname(&name);
-	fprintf(file, "\"fingerprint\": {\n");
-	write_field(file, "machine_name", machine_name(), ",");
-	write_field(file, "machine", machine_text(), ",");
 	snprintf(text, sizeof(text), "%s %s", name.release, name.version);
-	write_field(file, "kernel", text, ",");
-	kernel_build_id(text, sizeof(text));
-	write_field(file, "build_id", text, ",");
-	configuration_name(text, sizeof(text));
-	write_field(file, "configuration", text, ",");
+	kernel_build_id(build_id, sizeof(build_id));
+	configuration_name(configuration, sizeof(configuration));
+	fprintf(file, "\"fingerprint\": {\n  \"machine_name\": %s,\n  \"machine\": %s,\n",
+		quoted(machine_name()), quoted(machine_text()));
+	fprintf(file, "  \"kernel\": %s,\n  \"build_id\": %s,\n  \"configuration\": %s,\n",
+		quoted(text), quoted(build_id), quoted(configuration));
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		read_line(text, sizeof(text), "%s", files[i][1]);
-		write_field(file, files[i][0], text, ",");
+		read_text(text, sizeof(text), "%s", files[i][1]);
+		fprintf(file, "  \"%s\": %s,\n", files[i][0], quoted(text));
 	}
-	write_field(file, "compiler", __VERSION__, ",");
-	write_field(file, "command_line", command, "");
-	fprintf(file, "},\n");
+	fprintf(file, "  \"compiler\": %s,\n  \"command_line\": %s\n},\n", quoted(__VERSION__),
+		quoted(command));
 }
 
-static void write_metric(FILE *file, const struct metric *metric)
+static void write_metrics(FILE *file, const struct results *results)
 {
 	static const char * const directions[] = { "lower", "higher", "neither" };
 	static const char * const kinds[] = { "exact", "quantile", "rate", "exceedance" };
+	const char *comma = "";
 
-	fprintf(file, "\n  {\"name\": \"%s\", \"unit\": \"%s\", \"direction\": \"%s\", ",
-		metric->name, metric->unit, directions[metric->direction]);
-	fprintf(file, "\"kind\": \"%s\", \"value\": %.9g, \"n\": %llu", kinds[metric->kind],
-		metric->value, (unsigned long long)metric->n);
-	for (int i = 0; i < metric->nr_rounds; i++)
-		fprintf(file, "%s%.9g", i ? ", " : ", \"rounds\": [", metric->rounds[i]);
-	fprintf(file, "%s}", metric->nr_rounds ? "]" : "");
-}
+	for (int i = 0; i < results->nr_metrics; i++) {
+		const struct metric *metric = &results->metrics[i];
 
-static void write_rows(FILE *file, const struct results *results)
-{
-	fprintf(file, "\n],\n\"cpus\": [");
-	for (int i = 0; i < results->nr_rows; i++) {
-		const struct row *row = &results->rows[i];
-
-		fprintf(file, "%s\n  {\"group\": \"%s\", \"cpu\": %d, \"n\": %llu, ",
-			i ? "," : "", row->group, row->cpu, (unsigned long long)row->n);
-		fprintf(file, "\"p50_ns\": %.9g, \"p99_ns\": %.9g, \"max_ns\": %.9g",
-			row->of[0], row->of[1], row->of[2]);
-		if (row->of[3] >= 0)
-			fprintf(file, ", \"missed_percent\": %.9g", row->of[3]);
-		fprintf(file, "}");
+		if (metric->absent[0])
+			continue;
+		fprintf(file, "%s\n  {\"name\": \"%s\", \"unit\": \"%s\", \"direction\": \"%s\", ",
+			comma, metric->name, metric->unit, directions[metric->direction]);
+		fprintf(file, "\"kind\": \"%s\", \"value\": %.9g, \"n\": %llu",
+			kinds[metric->kind], metric->value, (unsigned long long)metric->n);
+		for (int j = 0; j < metric->nr_rounds; j++)
+			fprintf(file, "%s%.9g", j ? ", " : ", \"rounds\": [", metric->rounds[j]);
+		fprintf(file, metric->nr_rounds ? "]}" : "}");
+		comma = ",";
 	}
-	fprintf(file, "\n],\n\"histograms\": {");
-	for (int i = 0; i < results->nr_bars; i++) {
-		if (i && !strcmp(results->bars[i].name, results->bars[i - 1].name))
-			fprintf(file, ", ");
-		else
-			fprintf(file, "%s\n  \"%s\": [", i ? "]," : "", results->bars[i].name);
-		fprintf(file, "[%llu, %llu]", (unsigned long long)results->bars[i].from,
-			(unsigned long long)results->bars[i].count);
-	}
-	fprintf(file, "%s\n},\n", results->nr_bars ? "]" : "");
+	fprintf(file, "\n],\n\"absent\": [");
+	comma = "";
+	for (int i = 0; i < results->nr_metrics; i++)
+		if (results->metrics[i].absent[0]) {
+			fprintf(file, "%s\n  {\"name\": \"%s\", \"reason\": %s}", comma,
+				results->metrics[i].name, quoted(results->metrics[i].absent));
+			comma = ",";
+		}
 }
 
 static void write_run(FILE *file, const struct results *results, const char *tool,
@@ -1245,94 +1138,72 @@ static void write_run(FILE *file, const struct results *results, const char *too
 
 	gmtime_r(&results->started.tv_sec, &utc);
 	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-	fprintf(file, "{\n\"schema\": \"run-1\",\n\"tool\": \"%s\",\n", tool);
-	fprintf(file, "\"started\": \"%s\",\n\"uptime_s\": %.2f,\n", text, results->uptime);
+	fprintf(file, "{\n\"schema\": \"run-1\",\n\"tool\": \"%s\",\n\"started\": \"%s\",\n", tool,
+		text);
+	fprintf(file, "\"uptime_s\": %.2f,\n", results->uptime);
 	write_fingerprint(file, command);
-	fprintf(file, "\"status\": \"%s\",\n\"reason\": ", status);
-	write_string(file, results->error);
-	fprintf(file, ",\n\"metrics\": [");
-	for (int i = 0; i < results->nr_metrics; i++) {
-		fprintf(file, "%s", i ? "," : "");
-		write_metric(file, &results->metrics[i]);
-	}
-	fprintf(file, "\n],\n\"absent\": [");
-	for (int i = 0; i < results->nr_absent; i++) {
-		fprintf(file, "%s\n  {\"name\": \"%s\", \"reason\": ", i ? "," : "",
-			results->absent[i].name);
-		write_string(file, results->absent[i].reason);
-		fprintf(file, "}");
-	}
-	write_rows(file, results);
+	fprintf(file, "\"status\": \"%s\",\n\"reason\": %s,\n\"metrics\": [", status,
+		quoted(results->error));
+	write_metrics(file, results);
+	/* Each row of these begins with a comma. */
+	fprintf(file, "\n],\n\"cpus\": [%s", json_rows.text + !!json_rows.text[0]);
+	fprintf(file, "\n],\n\"histograms\": {%s\n},\n", json_bars.text + !!json_bars.text[0]);
 	fprintf(file, "\"disturbance\": {\"steal_percent\": %.4g, \"interrupts_percent\": %.4g, ",
 		found->steal, found->irq);
-	fprintf(file, "\"others_percent\": %.4g, \"realtime_percent\": %.4g, \"throttled\": %ld, ",
-		found->others, found->realtime, found->throttled);
-	fprintf(file, "\"why\": ");
-	write_string(file, found->why);
-	fprintf(file, "}\n}\n");
+	fprintf(file, "\"others_percent\": %.4g, \"realtime_percent\": %.4g, ", found->others,
+		found->realtime);
+	fprintf(file, "\"throttled\": %.0f, \"why\": %s}\n}\n", found->throttled,
+		quoted(found->why));
 }
 
-/* The whole text or the old file; errno says why it failed. */
-static bool replace_file(const char *path, const char *text)
+/* The whole text or the old file, or the end of the program, which says @what it writes. */
+static void replace_file(const char *what, const char *path, const char *text)
 {
-	char new[4096];
-	FILE *file;
-	bool done;
-	int error;
+	char new[PATH_MAX + 8];
+	int fd, error;
 
-	snprintf(new, sizeof(new), "%.4000s.new", path);
+	snprintf(new, sizeof(new), "%s.new", path);
 	/* If a link exists there, do not write through it. */
 	unlink(new);
-	file = fopen(new, "wxe");
-	if (!file)
-		return false;
-	done = fputs(text, file) >= 0 && !fflush(file) && !fsync(fileno(file));
+	fd = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd >= 0 && dprintf(fd, "%s", text) >= 0 && !fsync(fd) && !rename(new, path)) {
+		close(fd);
+		return;
+	}
 	error = errno;
-	if (!fclose(file) && done && !rename(new, path))
-		return true;
-	error = done ? errno : error;
 	unlink(new);
-	errno = error;
-	return false;
+	ksft_exit_fail_msg("%s %s: %s\n", what, path, strerror(error));
 }
 
-/* file.json, file-2.json and so on. */
-static void save_run(const char *path, int number, const struct results *results,
-		     const char *tool, const char *command, const char *status)
+/* In file.json, file-2.json and so on, and in the directory of a runner. */
+static void keep_run(const struct workload *workload, const struct results *results,
+		     const char *command, const char *status)
 {
-	const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
-	char numbered[4096], digits[16] = "", *text = NULL;
+	const char *directory = getenv("SCHED_LATENCY_RESULTS"), *dot;
+	static int number;
+	char path[PATH_MAX], digits[16] = "", *text = NULL;
 	size_t size;
 	FILE *memory = open_memstream(&text, &size);
 
 	if (!memory)
 		ksft_exit_fail_perror("open_memstream");
-	write_run(memory, results, tool, command, status);
+	write_run(memory, results, workload->name, command, status);
 	fclose(memory);
-	if (!dot || (slash && dot < slash))
-		dot = path + strlen(path);
-	if (number > 1)
-		snprintf(digits, sizeof(digits), "-%d", number);
-	snprintf(numbered, sizeof(numbered), "%.*s%s%.90s", (int)(dot - path), path, digits, dot);
-	if (!replace_file(numbered, text))
-		ksft_exit_fail_msg("--json %s: %s\n", numbered, strerror(errno));
+	if (++number > 1)
+		sprintf(digits, "-%d", number);
+	if (common.json) {
+		dot = strrchr(common.json, '.');
+		if (!dot || strchr(dot, '/'))
+			dot = common.json + strlen(common.json);
+		snprintf(path, sizeof(path), "%.*s%s%s", (int)(dot - common.json), common.json,
+			 digits, dot);
+		replace_file("--json", path, text);
+	}
+	if (directory) {
+		snprintf(path, sizeof(path), "%s/%s.json", directory, workload->name);
+		replace_file("--json", path, text);
+	}
 	free(text);
-}
-
-static void keep_run(const struct workload *workload, const struct results *results,
-		     const char *command, const char *status)
-{
-	const char *directory = getenv("SCHED_LATENCY_RESULTS");
-	static int number;
-	char path[4096];
-
-	number++;
-	if (common.json)
-		save_run(common.json, number, results, workload->name, command, status);
-	if (!directory)
-		return;
-	snprintf(path, sizeof(path), "%.4000s/%s.json", directory, workload->name);
-	save_run(path, 1, results, workload->name, command, status);
 }
 
 /* Options: rows, from which --help is made. */
@@ -1352,11 +1223,10 @@ static const struct option_row common_rows[] = {
 	{ "on-threshold", 0, WORD, &common.on_threshold, 0, 0, "run this command then" },
 	{ "inject-delay-us", 0, NUMBER, &common.inject_us, 0, 1e6,
 	  "delay each wake-up, to check that a regression is caught" },
-	{ NULL, 'k', FLAG, &common.known_defect, 0, 0, NULL },
-	/* Of cyclictest: nothing else is done here. */
-	{ NULL, 'm', FLAG, &(bool){ false }, 0, 0, NULL },
-	{ NULL, 'q', FLAG, &(bool){ false }, 0, 0, NULL },
 };
+
+/* Of the kselftests' runner, and of cyclictest: nothing else is done here. */
+#define IGNORED		"kmq"
 
 static int type_of(const struct option_row *row)
 {
@@ -1382,26 +1252,23 @@ static const char *value_text(const struct option_row *row)
 
 static void print_rows(const struct option_row *rows, int nr)
 {
-	static const char * const values[] = {
-		[COUNT] = " N", [NUMBER] = " N", [WORD] = " WORD", [CPUS] = " LIST",
-		[DURATION] = " TIME",
-	};
+	static const char * const values[] = { "", " N", " N", " WORD", " LIST", " TIME" };
 
-	for (int i = 0; i < nr; i++) {
-		const char *value = values[type_of(&rows[i])], *given = value_text(&rows[i]);
+	for (const struct option_row *row = rows; row < rows + nr; row++) {
+		const char *given = value_text(row);
 		char text[64], letter[8] = "";
 
-		if (!rows[i].help)
+		if (!row->help)
 			continue;
-		if (rows[i].letter)
-			snprintf(letter, sizeof(letter), "-%c, ", rows[i].letter);
-		snprintf(text, sizeof(text), "%s--%s%s", letter, rows[i].name, value ?: "");
-		printf("  %-24s %s", text, rows[i].help);
+		if (row->letter)
+			sprintf(letter, "-%c, ", row->letter);
+		snprintf(text, sizeof(text), "%s--%s%s", letter, row->name, values[type_of(row)]);
+		printf("  %-24s %s", text, row->help);
 		printf(*given && strcmp(given, "0") ? " (%s)\n" : "\n", given);
 	}
 }
 
-static void take_value(const struct option_row *row, const char *name, const char *text)
+static void take_value(const struct option_row *row, const char *text)
 {
 	static const char units[] = "smhd";
 	static const double seconds[] = { 1, 60, 3600, 86400 };
@@ -1419,16 +1286,15 @@ static void take_value(const struct option_row *row, const char *name, const cha
 	}
 	if (type_of(row) == CPUS) {
 		if (!cpus_parse(text, row->to))
-			ksft_exit_fail_msg("%s %s: not a list such as 0-3,8\n", name, text);
+			ksft_exit_fail_msg("--%s %s: not a list such as 0-3,8\n", row->name, text);
 		return;
 	}
 	value = strtod(text, &rest);
-	unit = type_of(row) == DURATION && *rest && !rest[1] ? strchr(units, *rest) : NULL;
-	if (unit)
-		value *= seconds[unit - units];
-	if (rest == text || (*rest && !unit) || !(value >= row->least && value <= row->most) ||
+	unit = type_of(row) == DURATION && *rest ? strchr(units, *rest) : NULL;
+	value *= unit ? seconds[unit - units] : 1;
+	if (rest == text || rest[!!unit] || !(value >= row->least && value <= row->most) ||
 	    (type_of(row) == COUNT && value != (int)value))
-		ksft_exit_fail_msg("%s %s: not a%s number from %.12g to %.12g\n", name, text,
+		ksft_exit_fail_msg("--%s %s: not a%s number from %.12g to %.12g\n", row->name, text,
 				   type_of(row) == COUNT ? " whole" : "", row->least, row->most);
 	if (type_of(row) == COUNT)
 		*(int *)row->to = value;
@@ -1438,61 +1304,53 @@ static void take_value(const struct option_row *row, const char *name, const cha
 
 #define MOST_OPTIONS	40
 
-static void parse_options(int argc, char **argv, const struct workload *workload)
+static void parse_options(const struct workload *workload, int argc, char **argv)
 {
+	int nr = workload->nr_rows + ARRAY_SIZE(common_rows), found, i;
 	const struct option_row *rows[MOST_OPTIONS];
 	struct option options[MOST_OPTIONS + 1] = {};
-	char letters[2 * MOST_OPTIONS + 2] = ":", name[64];
-	int nr = 0, nr_long = 0, found;
+	char letters[2 * MOST_OPTIONS + 8] = ":";
 
-	for (int i = 0; i < workload->nr_rows; i++)
-		rows[nr++] = &workload->rows[i];
-	for (size_t i = 0; i < ARRAY_SIZE(common_rows); i++)
-		rows[nr++] = &common_rows[i];
-	/* getopt_long() returns a letter, or 256 plus the index of the row. */
-	for (int i = 0; i < nr; i++) {
-		int value = type_of(rows[i]) == FLAG ? no_argument : required_argument;
-
+	for (i = 0; i < nr; i++) {
+		rows[i] = i < workload->nr_rows ? &workload->rows[i] :
+			  &common_rows[i - workload->nr_rows];
+		options[i] = (struct option){ rows[i]->name, type_of(rows[i]) != FLAG, NULL,
+					      rows[i]->letter ?: 256 + i };
 		if (rows[i]->letter)
 			sprintf(letters + strlen(letters), "%c%s", rows[i]->letter,
-				value == no_argument ? "" : ":");
-		if (rows[i]->name)
-			options[nr_long++] = (struct option){ rows[i]->name, value, NULL, 256 + i };
+				type_of(rows[i]) == FLAG ? "" : ":");
 	}
+	/* The workload's own letters come first. */
+	strcat(letters, IGNORED);
 	opterr = 0;
 	while ((found = getopt_long(argc, argv, letters, options, NULL)) >= 0) {
-		const struct option_row *row = found >= 256 ? rows[found - 256] : NULL;
-
-		/* The workload's own letters come first. */
-		for (int i = 0; i < nr && !row; i++)
-			if (found == rows[i]->letter)
-				row = rows[i];
-		if (!row)
+		for (i = 0; i < nr && options[i].val != found; i++)
+			;
+		if (i < nr)
+			take_value(rows[i], optarg);
+		else if (!strchr(IGNORED, found))
 			ksft_exit_fail_msg("%s is no option, or lacks its value; see --help\n",
 					   argv[optind - 1]);
-		snprintf(name, sizeof(name), "--%s", row->name);
-		take_value(row, name, optarg);
 	}
 	if (optind < argc)
 		ksft_exit_fail_msg("%s is no option; see --help\n", argv[optind]);
 }
 
 /* The CPUs to use: those of --cpus, which must be available, or all. */
-static void choose_allowed(void)
+static void choose_cpus(void)
 {
 	struct cpus there, both = common.cpus;
-	char text[LIST_SIZE];
 
 	if (!strcmp(sysfs, "/sys"))
 		cpus_allowed(&there);
-	else if (!sysfs_line(text, sizeof(text), "cpu/online") || !cpus_parse(text, &there))
+	else if (!cpus_read(&there, "cpu/online"))
 		ksft_exit_fail_msg("%s/devices/system/cpu/online: no list of CPUs\n", sysfs);
+	cpus_and(&both, &there);
+	if (memcmp(&both, &common.cpus, sizeof(both)))
+		ksft_exit_fail_msg("--cpus: some are offline or may not be used\n");
 	common.cpus_given = cpus_count(&common.cpus);
 	if (!common.cpus_given)
 		common.cpus = there;
-	cpus_and(&both, &there);
-	if (common.cpus_given && memcmp(&both, &common.cpus, sizeof(both)))
-		ksft_exit_fail_msg("--cpus: some are offline or may not be used\n");
 }
 
 /*
@@ -1512,24 +1370,21 @@ static void choose_allowed(void)
 /* What is recorded earlier than this replaces the session before: machines drift. */
 #define SESSION_MINUTES	10
 
-/* The lowest and the highest median of a session; NAN if it has none. */
-struct range {
-	double low, high;
-};
-
+/* The lowest and the highest median of each session; NAN if it has none. */
 struct recorded {
 	char name[64];
-	struct range of[MOST_SESSIONS];
+	double low[MOST_SESSIONS + 1], high[MOST_SESSIONS + 1];
 };
 
 static struct {
-	char path[4096], valid_for[4096];
+	char path[PATH_MAX], valid_for[4096];
 	/* Limits of the user, and where they are from. */
-	char limits[MOST_LIMITS][96];
-	const char *source;
+	const char *limits[MOST_LIMITS], *source;
 	int nr_limits, nr_sessions, nr_recorded;
-	char sessions[MOST_SESSIONS][64];
+	char sessions[MOST_SESSIONS + 1][64];
 	struct recorded recorded[MOST_RECORDED];
+	/* The lines of the file that are not the baseline of this program. */
+	char *others;
 } base;
 
 static void find_limits_file(void)
@@ -1540,37 +1395,31 @@ static void find_limits_file(void)
 	if (named)
 		snprintf(base.path, sizeof(base.path), "%s", named);
 	else
-		snprintf(base.path, sizeof(base.path), "%.2000s%s/sched_latency/%s",
+		snprintf(base.path, sizeof(base.path), "%s%s/sched_latency/%s",
 			 config ?: home ?: "", config ? "" : "/.config", machine_name());
 }
 
 static void add_limit(const char *text, const char *source)
 {
-	if (base.nr_limits == MOST_LIMITS || strlen(text) >= sizeof(base.limits[0]))
-		ksft_exit_fail_msg("%s: too many limits, or one is too long\n", source);
-	snprintf(base.limits[base.nr_limits++], sizeof(base.limits[0]), "%s", text);
+	if (base.nr_limits == MOST_LIMITS)
+		ksft_exit_fail_msg("%s: more than %d limits\n", source, MOST_LIMITS);
+	base.limits[base.nr_limits++] = strdup(text);
 	base.source = source;
 }
 
-static struct recorded *find_recorded(const char *name)
-{
-	for (int i = 0; i < base.nr_recorded; i++)
-		if (!strcmp(base.recorded[i].name, name))
-			return &base.recorded[i];
-	return NULL;
-}
-
 /* A new one has no value in any session. */
-static struct recorded *add_recorded(const char *name)
+static struct recorded *recorded_of(const char *name)
 {
-	struct recorded *recorded = &base.recorded[base.nr_recorded];
+	struct recorded *recorded = base.recorded;
 
-	if (base.nr_recorded == MOST_RECORDED)
+	for (; recorded < base.recorded + base.nr_recorded; recorded++)
+		if (!strcmp(recorded->name, name))
+			return recorded;
+	if (++base.nr_recorded > MOST_RECORDED)
 		ksft_exit_fail_msg("more than %d metrics are recorded\n", MOST_RECORDED);
-	base.nr_recorded++;
 	snprintf(recorded->name, sizeof(recorded->name), "%s", name);
-	for (int i = 0; i < MOST_SESSIONS; i++)
-		recorded->of[i] = (struct range){ NAN, NAN };
+	for (int i = 0; i <= MOST_SESSIONS; i++)
+		recorded->low[i] = NAN;
 	return recorded;
 }
 
@@ -1597,41 +1446,41 @@ static bool parse_line(char *text)
 			snprintf(base.sessions[base.nr_sessions++], 64, "%s", word);
 		return !word && base.nr_sessions;
 	}
-	recorded = add_recorded(word);
+	recorded = recorded_of(word);
 	for (int i = 0; i < base.nr_sessions; i++) {
 		word = strtok(NULL, " ");
 		if (!word)
 			return false;
-		recorded->of[i].low = strtod(word, &rest);
-		recorded->of[i].high = *rest == '-' ? strtod(rest + 1, &rest) : recorded->of[i].low;
+		recorded->low[i] = strtod(word, &rest);
+		recorded->high[i] = *rest == '-' ? strtod(rest + 1, &rest) : recorded->low[i];
 		if (*rest)
 			return false;
 	}
 	return base.nr_sessions && !strtok(NULL, " ");
 }
 
-/* With @others, the lines that do not belong to the baseline of this program are kept there. */
-static void read_limits(const char *tool, FILE *others)
+static void read_limits(const char *tool)
 {
-	FILE *file = fopen(base.path, "re");
-	size_t len = strlen(tool), room = 0;
+	size_t len = strlen(tool), room = 0, size;
+	FILE *file = fopen(base.path, "re"), *others;
 	char *line = NULL;
-	int number = 0;
 
 	if (!file && errno != ENOENT && common.limits)
 		ksft_exit_fail_msg("%s: %s\n", base.path, strerror(errno));
-	while (file && getline(&line, &room, file) > 0) {
+	others = open_memstream(&base.others, &size);
+	for (int number = 1; file && getline(&line, &room, file) > 0; number++) {
 		bool own = !strncmp(line, tool, len) && line[len] == ' ';
 
-		number++;
 		line[strcspn(line, "\n")] = '\0';
-		if (others && (!own || strchr(line, '=')) && strncmp(line + len, " for ", 5))
+		/* In a limit no space is in front of the sign. */
+		if (!own || line[len + 1 + strcspn(line + len + 1, " =")] == '=')
 			fprintf(others, "%s\n", line);
-		else if (!others && own && !parse_line(line + len + 1))
+		if (own && !parse_line(line + len + 1))
 			ksft_exit_fail_msg("%s:%d: not a line of limits or of a baseline\n",
 					   base.path, number);
 	}
 	free(line);
+	fclose(others);
 	if (file)
 		fclose(file);
 }
@@ -1642,20 +1491,18 @@ static const char *valid_now(const struct workload *workload)
 	const char *machine = machine_text();
 	static char text[4096];
 	char governor[64];
-	size_t len;
+	int len;
 
-	if (!read_line(governor, sizeof(governor),
-		       "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor",
-		       cpus_next(&common.cpus, -1)))
-		snprintf(governor, sizeof(governor), "none");
-	snprintf(text, sizeof(text), "measurement %d, %.800s, governor %s, --cpus %.1000s",
-		 MEASUREMENT, machine, governor, cpus_list(&common.cpus));
-	for (int i = 0; i < workload->nr_rows; i++)
-		if (!(workload->rows[i].type & HARMLESS) && workload->rows[i].name) {
-			len = strlen(text);
-			snprintf(text + len, sizeof(text) - len, ", --%s %s",
-				 workload->rows[i].name, value_text(&workload->rows[i]));
-		}
+	if (read_text(governor, sizeof(governor),
+		      "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor",
+		      cpus_next(&common.cpus, -1)) < 0)
+		sprintf(governor, "none");
+	len = sprintf(text, "measurement %d, %.800s, governor %s, --cpus %.1000s", MEASUREMENT,
+		      machine, governor, cpus_list(&common.cpus));
+	for (const struct option_row *row = workload->rows;
+	     row < workload->rows + workload->nr_rows; row++)
+		if (!(row->type & HARMLESS))
+			len += sprintf(text + len, ", --%s %s", row->name, value_text(row));
 	return text;
 }
 
@@ -1686,7 +1533,7 @@ struct verdict {
 };
 
 struct batch {
-	struct results *runs[MOST_RUNS];
+	struct results **runs;
 	int nr;
 };
 
@@ -1702,31 +1549,32 @@ static __printf(2, 3) void say(struct verdict *verdict, const char *format, ...)
 	va_end(args);
 }
 
-static const struct metric *find_metric(const struct results *results, const char *name)
+static const struct metric *find_metric(const struct results *run, const char *name)
 {
-	for (int i = 0; name && i < results->nr_metrics; i++)
-		if (!strcmp(results->metrics[i].name, name))
-			return &results->metrics[i];
+	for (const struct metric *metric = run->metrics; metric < run->metrics + run->nr_metrics;
+	     metric++)
+		if (!metric->absent[0] && !strcmp(metric->name, name))
+			return metric;
 	return NULL;
 }
 
-/* Why a metric is absent: its name, or only its prefix, is in the list. */
-static const char *why_absent(const struct results *results, const char *name)
+/* Why a metric is absent: its name, or only its prefix, is named. */
+static const char *why_absent(const struct results *run, const char *name)
 {
-	for (int i = 0; i < results->nr_absent; i++) {
-		size_t len = strlen(results->absent[i].name);
+	for (int i = 0; i < run->nr_metrics; i++) {
+		size_t len = strlen(run->metrics[i].name);
 
-		if (!strncmp(results->absent[i].name, name, len) &&
+		if (run->metrics[i].absent[0] && !strncmp(run->metrics[i].name, name, len) &&
 		    (!name[len] || name[len] == '.'))
-			return results->absent[i].reason;
+			return run->metrics[i].absent;
 	}
 	return NULL;
 }
 
 /* Of a metric that was not measured: a skip if the run says why. */
-static int missing(struct verdict *verdict, const struct batch *batch, const char *name)
+static int missing(struct verdict *verdict, const struct results *run, const char *name)
 {
-	const char *why = why_absent(batch->runs[0], name);
+	const char *why = why_absent(run, name);
 
 	/* Other metrics of the test are often absent for the same reason. */
 	if (!why)
@@ -1755,25 +1603,20 @@ static const char *figure(const char *unit, double value)
 static void judge_count(struct verdict *verdict, const struct test *test,
 			const struct batch *batch)
 {
-	int found = 0;
+	int said = 0;
 
-	for (int i = 0; i < MOST_COMPARED && test->metrics[i]; i++)
+	for_each_metric(name, test)
 		for (int run = 0; run < batch->nr && verdict->result != KSFT_FAIL; run++) {
-			const struct metric *metric = find_metric(batch->runs[run],
-								  test->metrics[i]);
+			const struct metric *metric = find_metric(batch->runs[run], *name);
 			bool bad = metric && !metric->value == (test->rule == DONE);
 
-			if (!metric) {
-				bad = !why_absent(batch->runs[run], test->metrics[i]);
-				if (bad || (!i && !test->metrics[1]))
-					verdict->result = missing(verdict, batch, test->metrics[i]);
-				continue;
-			}
 			if (bad)
 				verdict->result = KSFT_FAIL;
-			if (bad || !found++)
-				say(verdict, "%s %s", metric->name,
-				    figure(metric->unit, metric->value));
+			if (metric && (bad || !said++))
+				say(verdict, "%s %s", *name, figure(metric->unit, metric->value));
+			/* Of several metrics, some may be absent. */
+			if (!metric && !(test->metrics[1] && why_absent(batch->runs[run], *name)))
+				verdict->result = missing(verdict, batch->runs[0], *name);
 		}
 }
 
@@ -1787,7 +1630,7 @@ static void judge_above(struct verdict *verdict, const struct test *test,
 		const struct metric *b = find_metric(batch->runs[run], test->metrics[1]);
 
 		if (!a || !b) {
-			verdict->result = missing(verdict, batch, test->metrics[a ? 1 : 0]);
+			verdict->result = missing(verdict, batch->runs[0], test->metrics[!!a]);
 			return;
 		}
 		for (int i = 0; i < a->nr_rounds; i++, nr++)
@@ -1801,44 +1644,30 @@ static void judge_above(struct verdict *verdict, const struct test *test,
 		verdict->result = KSFT_FAIL;
 }
 
-/*
- * Limits for any machine: in ms, because a machine that is fit to run Linux is
- * faster by far. That of a timer has to be below the jiffy by which a broken one
- * is late, unless the kernel has no better timers; a turn may end with a jiffy.
- */
-static double limit_ms(const struct test *test)
-{
-	struct timespec jiffy = {}, grain = {};
-	double ms;
-
-	clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy);
-	clock_getres(CLOCK_MONOTONIC, &grain);
-	ms = jiffy.tv_sec * 1e3 + jiffy.tv_nsec / 1e6;
-	if (test->most_ms == TURN_MS)
-		return fmax(3 * ms, TURN_MS);
-	if (test->most_ms != TIMER_MS)
-		return test->most_ms;
-	return grain.tv_nsec > 1 ? 2 * ms : fmax(ms / 2, TIMER_MS);
-}
-
 static bool is_time(const struct metric *metric)
 {
 	return !strcmp(metric->unit, "ns");
 }
 
+/*
+ * Limits for any machine: in ms, because a machine that is fit to run Linux is
+ * faster by far. That of a timer has to be below the jiffy by which a broken one
+ * is late, unless the kernel has no better timers; a turn may end with a jiffy.
+ */
 static double limit_of(const struct test *test, const struct metric *metric)
 {
-	return is_time(metric) ? 1e6 * limit_ms(test) : 50;
-}
+	struct timespec jiffy = {}, grain = {};
+	double limit = 1e6 * test->most_ms;
 
-/* Above 1 it is beyond the limit. */
-static double used_of(const struct test *test, const struct metric *metric)
-{
-	double limit = limit_of(test, metric);
-
-	if (is_time(metric))
-		return metric->value / limit;
-	return metric->value ? limit / metric->value : INFINITY;
+	if (!is_time(metric))
+		return 50;
+	clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy);
+	clock_getres(CLOCK_MONOTONIC, &grain);
+	if (test->most_ms == TURN_MS)
+		return fmax(3 * jiffy.tv_nsec, limit);
+	if (test->most_ms != TIMER_MS)
+		return limit;
+	return grain.tv_nsec > 1 ? 2 * jiffy.tv_nsec : fmax(jiffy.tv_nsec / 2, limit);
 }
 
 /*
@@ -1849,13 +1678,53 @@ static double used_of(const struct test *test, const struct metric *metric)
  * ordinary task queues behind others, and who had little can be in front of it
  * all the time.
  */
-static double excuse(const struct test *test, const struct metric *metric)
+static double excuse(const struct test *test, const struct metric *metric, double limit)
 {
 	if (!is_time(metric))
-		return (limit_of(test, metric) - metric->value) / cpus_count(&common.cpus);
+		return (limit - metric->value) / cpus_count(&common.cpus);
 	if (!test->realtime && !test->own_time)
 		return MOST_OTHERS;
-	return fmin(MOST_OTHERS * used_of(test, metric), 25);
+	return fmin(MOST_OTHERS * metric->value / limit, 25);
+}
+
+/* The worst of all runs and metrics decides. */
+static void judge_at_most(struct verdict *verdict, const struct test *test,
+			  const struct batch *batch)
+{
+	static const int results[] = { KSFT_PASS, KSFT_SKIP, KSFT_FAIL };
+	double worst_used = -1;
+	int worst = 0;
+
+	for_each_metric(name, test)
+		for (int run = 0; run < batch->nr; run++) {
+			const struct disturbance *found = &batch->runs[run]->disturbance;
+			const struct metric *metric = find_metric(batch->runs[run], *name);
+			double limit, used, others;
+			int bad;
+
+			if (!metric)
+				continue;
+			limit = limit_of(test, metric);
+			used = is_time(metric) ? metric->value / limit : limit / metric->value;
+			/* A CPU that stands still is no excuse for a task on a wrong one. */
+			others = found->steal + found->irq +
+				 (is_time(metric) ? found->hidden : 0) +
+				 (test->realtime ? 0 : found->others) +
+				 found->realtime / cpus_count(&common.cpus);
+			bad = used <= 1 ? 0 : 2 - (others > excuse(test, metric, limit));
+			if (bad < worst || (bad == worst && used <= worst_used))
+				continue;
+			worst = bad;
+			worst_used = used;
+			verdict->text[0] = '\0';
+			say(verdict, "%s %s, at %s %s on any machine", metric->name,
+			    figure(metric->unit, metric->value), is_time(metric) ? "most" : "least",
+			    figure(metric->unit, limit));
+			if (bad == 1)
+				say(verdict, "others had %.0f %% of the CPUs", others);
+		}
+	verdict->result = worst_used < 0 ? missing(verdict, batch->runs[0], test->metrics[0]) :
+			  results[worst];
 }
 
 /* What is shorter makes nothing late by a limit. */
@@ -1867,114 +1736,58 @@ static double excuse(const struct test *test, const struct metric *metric)
  * stood still, as an emulator's does, which tells nobody. All CPUs have to be
  * busy, because they may share those of a host.
  */
-struct watched {
-	struct cpus cpu;
-	double lost;
-};
+static double lost_of[MOST_CPUS];
 
 static void *watch_cpu(void *argument)
 {
-	struct watched *own = argument;
-	__u64 last = be_ready(&own->cpu, sched_get_priority_max(SCHED_FIFO));
+	struct pinned *own = argument;
+	__u64 last = be_ready(&own->cpus, sched_get_priority_max(SCHED_FIFO));
 	__u64 end = last + WATCHED_NS, lost = 0;
 
 	for (__u64 time; last < end; last = time) {
 		time = now();
 		lost += time - last > STILL_NS ? time - last : 0;
 	}
-	own->lost = percent(lost, WATCHED_NS + last - end);
+	lost_of[own->number] = percent(lost, WATCHED_NS + last - end);
 	return NULL;
 }
 
-static void watch_cpus(void)
+/* What may be no fault of the kernel. */
+static void watch_cpus(const struct workload *workload)
 {
-	int nr = cpus_count(&common.cpus), i = 0;
-	struct watched *watched = calloc(nr, sizeof(*watched));
+	const struct batch batch = { &all, 1 };
+	int nr = cpus_count(&common.cpus), failed = 0;
 
-	if (!watched || why_no_realtime(1))
-		return;
-	for_each_cpu(cpu, &common.cpus)
-		cpus_add(&watched[i++].cpu, cpu);
-	run_threads(nr, watch_cpu, watched, sizeof(*watched));
-	for (i = 0; i < nr; i++)
-		all->disturbance.hidden += watched[i].lost / nr;
-}
-
-static bool beyond_limit(const struct workload *workload)
-{
 	for (int i = 0; i < workload->nr_tests; i++) {
-		const struct test *test = &workload->tests[i];
+		struct verdict verdict = {};
 
-		if (test->rule != AT_MOST)
-			continue;
-		for (int j = 0; j < MOST_COMPARED && test->metrics[j]; j++) {
-			const struct metric *metric = find_metric(all, test->metrics[j]);
-
-			if (metric && used_of(test, metric) > 1)
-				return true;
-		}
+		if (workload->tests[i].rule == AT_MOST)
+			judge_at_most(&verdict, &workload->tests[i], &batch);
+		failed += verdict.result == KSFT_FAIL;
 	}
-	return false;
-}
-
-/* The worst of all runs and metrics decides. */
-static void judge_at_most(struct verdict *verdict, const struct test *test,
-			  const struct batch *batch)
-{
-	static const int results[] = { KSFT_PASS, KSFT_SKIP, KSFT_FAIL };
-	double worst_used = -1;
-	int worst = 0;
-
-	for (int i = 0; i < MOST_COMPARED && test->metrics[i]; i++)
-		for (int run = 0; run < batch->nr; run++) {
-			const struct results *of = batch->runs[run];
-			const struct disturbance *found = &of->disturbance;
-			const struct metric *metric = find_metric(of, test->metrics[i]);
-			double used, others;
-			int bad;
-
-			if (!metric)
-				continue;
-			used = used_of(test, metric);
-			/* A CPU that stands still is no excuse for a task on a wrong one. */
-			others = found->steal + found->irq +
-				 (is_time(metric) ? found->hidden : 0) +
-				 (test->realtime ? 0 : found->others) +
-				 found->realtime / cpus_count(&common.cpus);
-			bad = used <= 1 ? 0 : 2 - (others > excuse(test, metric));
-			if (bad < worst || (bad == worst && used <= worst_used))
-				continue;
-			worst = bad;
-			worst_used = used;
-			verdict->text[0] = '\0';
-			say(verdict, "%s %s, at %s %s on any machine", metric->name,
-			    figure(metric->unit, metric->value), is_time(metric) ? "most" : "least",
-			    figure(metric->unit, limit_of(test, metric)));
-			if (bad == 1)
-				say(verdict, "others had %.0f %% of the CPUs", others);
-		}
-	verdict->result = worst_used < 0 ? missing(verdict, batch, test->metrics[0]) :
-			  results[worst];
+	if (!failed || why_no_realtime(1))
+		return;
+	run_on_each(&common.cpus, 1, watch_cpu);
+	for (int i = 0; i < nr; i++)
+		all->disturbance.hidden += lost_of[i] / nr;
 }
 
 /* The median over the runs that nothing disturbed, in units of the reference; NAN if missing. */
-static double median_over(const struct batch *batch, const char *name, enum reference reference)
+static double median_over(const struct batch *batch, const char *name, const char *reference)
 {
 	double values[MOST_RUNS];
 	int nr = 0;
 
-	for (int run = 0; run < batch->nr; run++) {
-		const struct metric *metric = find_metric(batch->runs[run], name), *cost;
-		char cost_name[32];
+	for (int i = 0; i < batch->nr; i++) {
+		const struct results *run = batch->runs[i];
+		const struct metric *metric = find_metric(run, name);
 
-		if (batch->runs[run]->disturbance.why[0])
+		if (run->disturbance.why[0])
 			continue;
-		snprintf(cost_name, sizeof(cost_name), "reference.%s", reference_names[reference]);
-		cost = find_metric(batch->runs[run], cost_name);
 		/* A metric that is gone in one of the runs proves nothing. */
-		if (!metric || (reference && !cost))
+		if (!metric)
 			return NAN;
-		values[nr++] = reference ? metric->value / cost->value : metric->value;
+		values[nr++] = metric->value / (reference ? find_metric(run, reference)->value : 1);
 	}
 	return median_of(values, nr);
 }
@@ -1999,14 +1812,14 @@ struct limits {
 };
 
 /* Of the recorded sessions, each worse if it is higher. */
-static struct limits limits_of(const struct recorded *recorded, enum tolerance tolerance,
-			       bool inverted)
+static struct limits limits_of(const char *name, enum tolerance tolerance, bool inverted)
 {
+	const struct recorded *recorded = recorded_of(name);
 	struct limits found = { INFINITY, -INFINITY, 0, 0 };
 	double more = tolerances[tolerance];
 
-	for (int i = 0; recorded && i < base.nr_sessions; i++) {
-		double low = recorded->of[i].low, high = recorded->of[i].high;
+	for (int i = 0; i < base.nr_sessions; i++) {
+		double low = recorded->low[i], high = recorded->high[i];
 
 		if (isnan(low))
 			continue;
@@ -2019,59 +1832,46 @@ static struct limits limits_of(const struct recorded *recorded, enum tolerance t
 	return found;
 }
 
-/* If the reference itself has moved, a ratio to it proves nothing. */
-static bool reference_moved(struct verdict *verdict, const struct batch *batch,
-			    enum reference reference)
-{
-	struct limits known;
-	char name[32];
-	double value;
-
-	snprintf(name, sizeof(name), "reference.%s", reference_names[reference]);
-	known = limits_of(find_recorded(name), MEDIAN, false);
-	value = median_over(batch, name, NO_REFERENCE);
-	if (!reference || (value < 1.2 * known.highest && value > known.lowest / 1.2))
-		return false;
-	say(verdict, "%s moved to %s, recorded %s to %s", name, figure("ns", value),
-	    figure("ns", known.lowest), figure("ns", known.highest));
-	return true;
-}
-
 static int compare(struct verdict *verdict, const struct test *test, const struct batch *batch,
 		   const char *name)
 {
 	const struct metric *metric = find_metric(batch->runs[0], name);
-	bool inverted = metric && metric->direction == HIGHER, fails, blind;
-	double value = median_over(batch, name, test->reference), worse, sees;
-	struct limits known = limits_of(find_recorded(name), test->tolerance, inverted);
-	const char *unit = test->reference ? reference_names[test->reference] : metric ?
-			   metric->unit : "";
+	bool inverted = metric && metric->direction == HIGHER, points = test->tolerance == POINTS;
+	double value = median_over(batch, name, test->reference), cost, sees;
+	struct limits known = limits_of(name, test->tolerance, inverted), costs;
+	const char *unit;
 
-	if (isnan(value))
-		return missing(verdict, batch, name);
+	if (!metric || isnan(value))
+		return missing(verdict, batch->runs[0], name);
 	if (!known.nr) {
 		say(verdict, "%s was not recorded", name);
 		return KSFT_SKIP;
 	}
-	worse = inverted ? 1 / value : value;
-	fails = worse > known.limit;
-	sees = test->tolerance == POINTS ? known.limit - known.lowest :
-	       known.limit / known.lowest - 1;
-	blind = sees > 2.000001 * tolerances[test->tolerance];
+	unit = test->reference ? strchr(test->reference, '.') + 1 : metric->unit;
 	say(verdict, "%s %s", name, figure(unit, value));
 	if (metric->cpu >= 0)
 		sprintf(verdict->text + strlen(verdict->text), " on CPU %d", metric->cpu);
 	say(verdict, "at %s %s, of %d sessions", inverted ? "least" : "most",
 	    figure(unit, inverted ? 1 / known.limit : known.limit), known.nr);
-	if (reference_moved(verdict, batch, test->reference))
-		return KSFT_SKIP;
-	if (fails)
+	if (test->reference) {
+		/* If the reference itself has moved, a ratio to it proves nothing. */
+		costs = limits_of(test->reference, MEDIAN, false);
+		cost = median_over(batch, test->reference, NULL);
+		if (!(cost < 1.2 * costs.highest && cost > costs.lowest / 1.2)) {
+			say(verdict, "%s moved to %s, recorded %s to %s", test->reference,
+			    figure("ns", cost), figure("ns", costs.lowest),
+			    figure("ns", costs.highest));
+			return KSFT_SKIP;
+		}
+	}
+	if ((inverted ? 1 / value : value) > known.limit)
 		return KSFT_FAIL;
-	if (blind)
-		say(verdict, "sessions differ too much: only +%.3g%s would fail",
-		    test->tolerance == POINTS ? sees : 100 * sees,
-		    test->tolerance == POINTS ? " points" : " %");
-	return blind ? KSFT_SKIP : KSFT_PASS;
+	sees = points ? known.limit - known.lowest : known.limit / known.lowest - 1;
+	if (sees <= 2.000001 * tolerances[test->tolerance])
+		return KSFT_PASS;
+	say(verdict, "sessions differ too much: only +%.3g%s would fail",
+	    points ? sees : 100 * sees, points ? " points" : " %");
+	return KSFT_SKIP;
 }
 
 /* A skip if none of the metrics could have failed. */
@@ -2091,8 +1891,8 @@ static void judge_baseline(struct verdict *verdict, const struct workload *workl
 		say(verdict, "%s", why_disturbed(batch));
 	if (verdict->text[0])
 		return;
-	for (int i = 0; i < MOST_COMPARED && test->metrics[i]; i++) {
-		int result = compare(verdict, test, batch, test->metrics[i]);
+	for_each_metric(name, test) {
+		int result = compare(verdict, test, batch, *name);
 
 		failed |= result == KSFT_FAIL;
 		passed |= result == KSFT_PASS;
@@ -2113,14 +1913,16 @@ static void judge_limits(struct verdict *verdict, const struct batch *batch)
 		say(verdict, "no --limit, and none in %.300s", base.path);
 	}
 	for (int i = 0; i < base.nr_limits; i++) {
-		const char *text = base.limits[i], *equals = strchr(text, '=');
-		char name[64], *unit;
-		double limit = strtod(equals ? equals + 1 : text, &unit), of_metric;
+		const char *text = base.limits[i], *unit;
+		double limit, scale;
+		char name[64];
+		int end;
 
-		snprintf(name, sizeof(name), "%.*s", equals ? (int)(equals - text) : 0, text);
-		if (!equals || unit == equals + 1 || !(limit >= 0 && limit < 1e15))
+		if (sscanf(text, "%63[^=]=%lf%n", name, &limit, &end) != 2 ||
+		    !(limit >= 0 && limit < 1e15))
 			ksft_exit_fail_msg("%s: '%s' is no limit such as timer.max=80us\n",
 					   base.source, text);
+		unit = text + end;
 		for (int run = 0; run < batch->nr; run++) {
 			const struct metric *metric = find_metric(batch->runs[run], name);
 
@@ -2128,18 +1930,18 @@ static void judge_limits(struct verdict *verdict, const struct batch *batch)
 				ksft_exit_fail_msg("%s: %s: there is no such metric\n",
 						   base.source, text);
 			if (!metric) {
-				verdict->result = missing(verdict, batch, name);
+				verdict->result = missing(verdict, batch->runs[0], name);
 				break;
 			}
-			if (strcmp(unit, metric->unit) && !(unit_ns(unit) && unit_ns(metric->unit)))
+			scale = strcmp(unit, metric->unit) ?
+				unit_ns(unit) / unit_ns(metric->unit) : 1;
+			if (!(scale > 0 && scale < INFINITY))
 				ksft_exit_fail_msg("%s: %s: %s is in %s\n", base.source, text, name,
 						   metric->unit);
-			of_metric = unit_ns(unit) ? limit * unit_ns(unit) / unit_ns(metric->unit) :
-				    limit;
 			if (!run)
 				say(verdict, "%s, from %.200s", text, base.source);
-			if (metric->direction == HIGHER ? metric->value >= of_metric :
-			    metric->value <= of_metric)
+			if (metric->direction == HIGHER ? metric->value >= limit * scale :
+			    metric->value <= limit * scale)
 				continue;
 			verdict->result = KSFT_FAIL;
 			say(verdict, "%s in run %d", figure(metric->unit, metric->value), run + 1);
@@ -2147,179 +1949,152 @@ static void judge_limits(struct verdict *verdict, const struct batch *batch)
 	}
 }
 
-/* True if a failure has to be confirmed by another batch. */
+/* In a second batch, @again, what may fail by chance has to fail once more. True if it may. */
 static bool judge(struct verdict *verdicts, const struct workload *workload,
-		  const struct batch *batch)
+		  const struct batch *batch, bool again)
 {
 	bool doubtful = false;
 
-	memset(verdicts, 0, MOST_TESTS * sizeof(*verdicts));
 	for (int i = 0; i < workload->nr_tests; i++) {
 		const struct test *test = &workload->tests[i];
+		bool by_chance = test->rule >= ABOVE && test->rule <= BASELINE;
+		struct verdict found = {};
 
 		if (test->rule == ABOVE)
-			judge_above(&verdicts[i], test, batch);
+			judge_above(&found, test, batch);
 		else if (test->rule == AT_MOST)
-			judge_at_most(&verdicts[i], test, batch);
+			judge_at_most(&found, test, batch);
 		else if (test->rule == BASELINE)
-			judge_baseline(&verdicts[i], workload, test, batch);
+			judge_baseline(&found, workload, test, batch);
 		else if (test->rule == LIMITS)
-			judge_limits(&verdicts[i], batch);
+			judge_limits(&found, batch);
 		else
-			judge_count(&verdicts[i], test, batch);
-		if (verdicts[i].result == KSFT_FAIL &&
+			judge_count(&found, test, batch);
+		if (found.result == KSFT_FAIL &&
 		    !ksft_min_kernel_version(test->since_major, test->since_minor)) {
-			verdicts[i].result = KSFT_SKIP;
-			say(&verdicts[i], "kernels before %u.%u lack this", test->since_major,
+			found.result = KSFT_SKIP;
+			say(&found, "kernels before %u.%u lack this", test->since_major,
 			    test->since_minor);
 		}
-		doubtful |= test->rule >= ABOVE && test->rule <= BASELINE &&
-			    verdicts[i].result == KSFT_FAIL;
+		if (!again || (by_chance ? verdicts[i].result : found.result) == KSFT_FAIL)
+			verdicts[i] = found;
+		doubtful |= by_chance && found.result == KSFT_FAIL;
 	}
 	return doubtful;
-}
-
-static void confirm(struct verdict *verdicts, const struct verdict *again,
-		    const struct workload *workload)
-{
-	for (int i = 0; i < workload->nr_tests; i++) {
-		bool alone = workload->tests[i].rule < ABOVE || workload->tests[i].rule > BASELINE;
-
-		if (alone ? again[i].result == KSFT_FAIL : verdicts[i].result == KSFT_FAIL)
-			verdicts[i] = again[i];
-	}
-}
-
-static void print_verdicts(const struct verdict *verdicts, const struct workload *workload)
-{
-	for (int i = 0; i < workload->nr_tests; i++) {
-		const char *name = workload->tests[i].name, *text = verdicts[i].text;
-
-		if (verdicts[i].result == KSFT_SKIP)
-			ksft_test_result_code(KSFT_SKIP, name, "%s", text);
-		else if (verdicts[i].result == KSFT_PASS)
-			ksft_test_result_pass("%s # %s\n", name, text);
-		else
-			ksft_test_result_fail("%s # %s\n", name, text);
-	}
 }
 
 /* Recording. */
 
 /* The number of this session: that of the last one if it is only minutes old, or a new one. */
-static int session_now(char *name, size_t size)
+static int session_now(void)
 {
 	char boot[37], last[37] = "";
-	long minutes, began = 0;
-	struct timespec age;
 	int nr = base.nr_sessions;
+	struct timespec age;
+	long began = 0;
 
 	clock_gettime(CLOCK_BOOTTIME, &age);
-	minutes = age.tv_sec / 60;
-	read_line(boot, sizeof(boot), "/proc/sys/kernel/random/boot_id");
-	snprintf(name, size, "%s.%ld", boot, minutes);
+	read_text(boot, sizeof(boot), "/proc/sys/kernel/random/boot_id");
 	if (nr && sscanf(base.sessions[nr - 1], "%36[^.].%ld", last, &began) == 2 &&
-	    !strcmp(last, boot) && minutes - began < SESSION_MINUTES)
-		return nr - 1;
-	if (nr < MOST_SESSIONS)
-		return nr;
-	/* Forget the oldest one. */
-	memmove(base.sessions, base.sessions + 1, (nr - 1) * sizeof(base.sessions[0]));
-	for (int i = 0; i < base.nr_recorded; i++)
-		memmove(base.recorded[i].of, base.recorded[i].of + 1,
-			(nr - 1) * sizeof(struct range));
-	return nr - 1;
+	    !strcmp(last, boot) && age.tv_sec / 60 - began < SESSION_MINUTES)
+		nr--;
+	sprintf(base.sessions[nr], "%s.%ld", boot, (long)age.tv_sec / 60);
+	base.nr_sessions = nr + 1;
+	return nr;
 }
 
 static void record_metric(const struct batch *batch, int session, const char *name,
-			  enum reference reference)
+			  const char *reference)
 {
-	struct recorded *recorded = find_recorded(name) ?: add_recorded(name);
-	struct range *of = &recorded->of[session];
+	struct recorded *recorded = recorded_of(name);
+	double low = median_over(batch, name, reference), high = low;
 
-	of->low = median_over(batch, name, reference);
-	of->high = of->low;
-	if (isnan(of->low))
-		return;
-	for (int first = 0; first + JUDGED_RUNS <= batch->nr; first += JUDGED_RUNS) {
-		struct batch part = { .nr = JUDGED_RUNS };
-		double median;
+	for (int first = 0; !isnan(low) && first + JUDGED_RUNS <= batch->nr; first += JUDGED_RUNS) {
+		struct batch part = { batch->runs + first, JUDGED_RUNS };
 
-		memcpy(part.runs, batch->runs + first, JUDGED_RUNS * sizeof(*part.runs));
-		median = median_over(&part, name, reference);
-		of->low = fmin(of->low, median);
-		of->high = fmax(of->high, median);
+		low = fmin(low, median_over(&part, name, reference));
+		high = fmax(high, median_over(&part, name, reference));
 	}
+	recorded->low[session] = low;
+	recorded->high[session] = high;
 }
 
 static void add_session(const struct workload *workload, const struct batch *batch)
 {
-	static char directory[4096];
-	char *text = NULL, name[64];
+	char *text = NULL;
+	int session, first;
 	size_t size;
-	FILE *file = open_memstream(&text, &size);
-	int session;
+	FILE *file;
 
+	/* Another program may have written it meanwhile. */
+	base.nr_sessions = 0;
+	base.nr_recorded = 0;
+	base.nr_limits = common.limit ? base.nr_limits : 0;
+	read_limits(workload->name);
 	if (base.nr_sessions && strcmp(base.valid_for, valid_now(workload)))
 		ksft_exit_fail_msg("--record: the baseline in %s is for %s; use other --limits\n",
 				   base.path, base.valid_for);
 	if (why_disturbed(batch))
 		ksft_exit_fail_msg("--record: most runs are disturbed: %s\n", why_disturbed(batch));
-	read_limits(workload->name, file);
-	session = session_now(name, sizeof(name));
-	snprintf(base.sessions[session], sizeof(base.sessions[session]), "%s", name);
-	base.nr_sessions = session + 1;
-	for (enum reference what = IPI; what < REFERENCES; what++) {
-		snprintf(name, sizeof(name), "reference.%s", reference_names[what]);
-		record_metric(batch, session, name, NO_REFERENCE);
-	}
+	session = session_now();
+	for (size_t i = 0; i < ARRAY_SIZE(references); i++)
+		record_metric(batch, session, references[i].name, NULL);
 	for (int i = 0; i < workload->nr_tests; i++)
-		for (int j = 0; j < MOST_COMPARED && workload->tests[i].metrics[j]; j++)
+		for_each_metric(name, &workload->tests[i])
 			if (workload->tests[i].rule == BASELINE)
-				record_metric(batch, session, workload->tests[i].metrics[j],
-					      workload->tests[i].reference);
-	fprintf(file, "%s for %s\n%s sessions", workload->name, valid_now(workload),
+				record_metric(batch, session, *name, workload->tests[i].reference);
+	/* Forget the oldest one. */
+	first = base.nr_sessions > MOST_SESSIONS;
+	file = open_memstream(&text, &size);
+	fprintf(file, "%s%s for %s\n%s sessions", base.others, workload->name, valid_now(workload),
 		workload->name);
-	for (int i = 0; i < base.nr_sessions; i++)
+	for (int i = first; i < base.nr_sessions; i++)
 		fprintf(file, " %s", base.sessions[i]);
 	for (int i = 0; i < base.nr_recorded; i++) {
-		fprintf(file, "\n%s %s", workload->name, base.recorded[i].name);
-		for (int j = 0; j < base.nr_sessions; j++) {
-			const struct range *of = &base.recorded[i].of[j];
+		const struct recorded *of = &base.recorded[i];
 
-			fprintf(file, " %.6g", of->low);
-			if (of->high > of->low)
-				fprintf(file, "-%.6g", of->high);
+		fprintf(file, "\n%s %s", workload->name, of->name);
+		for (int j = first; j < base.nr_sessions; j++) {
+			fprintf(file, " %.6g", of->low[j]);
+			if (of->high[j] > of->low[j])
+				fprintf(file, "-%.6g", of->high[j]);
 		}
 	}
 	fprintf(file, "\n");
 	fclose(file);
-	for (char *slash = base.path; (slash = strchr(slash + 1, '/')); ) {
-		snprintf(directory, sizeof(directory), "%.*s", (int)(slash - base.path), base.path);
-		mkdir(directory, 0755);
+	for (char *slash = base.path; (slash = strchr(slash + 1, '/')); *slash = '/') {
+		*slash = '\0';
+		mkdir(base.path, 0755);
 	}
-	if (!replace_file(base.path, text))
-		ksft_exit_fail_msg("--record: %s: %s\n", base.path, strerror(errno));
+	replace_file("--record:", base.path, text);
 	free(text);
-	ksft_print_msg("the baseline has %d sessions now: %s\n", base.nr_sessions, base.path);
+	ksft_print_msg("the baseline has %d sessions now: %s\n", base.nr_sessions - first,
+		       base.path);
 }
 
 /* Running. */
 
 static void run_child(const struct workload *workload)
 {
-	struct moment before = { .ticks = shared_memory(MOST_PIDS * sizeof(*before.ticks)) };
+	struct disturbance found = {};
 	char none[64];
+	__u64 began;
 
-	take_references(0);
-	read_others(before.ticks, NULL, 0, none);
-	read_moment(&before);
+	json_rows.file = fmemopen(json_rows.text, json_rows.size, "w");
+	json_bars.file = fmemopen(json_bars.text, json_bars.size, "w");
+	ticks = shared_memory(MOST_PIDS * sizeof(*ticks));
+	take_references();
+	read_others(&found, 0, none);
+	count_cpus(-1, &found);
+	began = now();
 	workload->measure();
-	compare_moments(&before, &all->disturbance);
-	take_references(1);
-	add_references();
-	if (beyond_limit(workload))
-		watch_cpus();
+	note_disturbance(&found, now() - began);
+	take_references();
+	for (size_t i = 0; i < ARRAY_SIZE(references); i++)
+		add_metric(QUANTILE, NEITHER, "ns", median_of(costs[i], nr_costs), nr_costs, "%s",
+			   references[i].name);
+	all->disturbance = found;
+	watch_cpus(workload);
 	if (common.threshold_us)
 		add_metric(EXACT, LOWER, "wake-ups", beyond_threshold(), 1, "beyond_threshold");
 	else
@@ -2330,11 +2105,10 @@ static void run_child(const struct workload *workload)
 
 static struct results *run_once(const struct workload *workload)
 {
-	struct results *results = results_new();
 	int status = 0;
 	pid_t pid;
 
-	all = results;
+	all = results_new();
 	fflush(stdout);
 	pid = fork_bound();
 	if (pid < 0)
@@ -2343,82 +2117,94 @@ static struct results *run_once(const struct workload *workload)
 		run_child(workload);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (results->done || results->error[0])
-		return results;
+	if (all->done || all->error[0])
+		return all;
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
-		snprintf(results->error, sizeof(results->error),
+		snprintf(all->error, sizeof(all->error),
 			 "an RT thread ran for %d s without sleep: ended by RLIMIT_RTTIME",
 			 RTTIME_US / 1000000);
 	else if (WIFSIGNALED(status))
-		snprintf(results->error, sizeof(results->error), "the run was killed: %s",
+		snprintf(all->error, sizeof(all->error), "the run was killed: %s",
 			 strsignal(WTERMSIG(status)));
 	else
-		snprintf(results->error, sizeof(results->error), "the run ended early: exit %d",
+		snprintf(all->error, sizeof(all->error), "the run ended early: exit %d",
 			 WEXITSTATUS(status));
-	return results;
+	return all;
 }
 
-static void print_run(const struct results *results)
+static void print_run(const struct results *run)
 {
-	if (common.verbose)
-		for (int i = 0; i < results->nr_metrics; i++)
-			ksft_print_msg("%-34s %14.10g %s\n", results->metrics[i].name,
-				       results->metrics[i].value, results->metrics[i].unit);
-	if (results->disturbance.why[0])
-		ksft_print_msg("disturbed: %s\n", results->disturbance.why);
-	if (!results->broken_cpu)
+	for (int i = 0; i < run->nr_metrics && common.verbose; i++)
+		if (!run->metrics[i].absent[0])
+			ksft_print_msg("%-34s %14.10g %s\n", run->metrics[i].name,
+				       run->metrics[i].value, run->metrics[i].unit);
+	if (run->disturbance.why[0])
+		ksft_print_msg("disturbed: %s\n", run->disturbance.why);
+	if (!run->broken_cpu)
 		return;
 	ksft_print_msg("CPU %d woke up %.1f us late, beyond %g us; tracing is off\n",
-		       results->broken_cpu - 1, results->broken_ns / 1e3, common.threshold_us);
+		       run->broken_cpu - 1, run->broken_ns / 1e3, common.threshold_us);
 	fflush(stdout);
 	if (common.on_threshold && system(common.on_threshold))
 		ksft_print_msg("--on-threshold failed: %s\n", common.on_threshold);
 }
 
-static void run_batch(const struct workload *workload, const char *command, struct batch *batch)
+static struct batch run_batch(const struct workload *workload, const char *command)
 {
-	for (batch->nr = 0; batch->nr < common.runs; batch->nr++) {
-		struct results *results = run_once(workload);
+	struct batch batch = { calloc(common.runs, sizeof(*batch.runs)), 0 };
 
-		keep_run(workload, results, command, results->done ? "DONE" :
-			 results->refused ? "SKIP" : "ERROR");
-		for (int i = 0; results->refused && i < workload->nr_tests; i++)
+	while (batch.nr < common.runs) {
+		struct results *run = run_once(workload);
+
+		keep_run(workload, run, command, run->done ? "DONE" :
+			 run->refused ? "SKIP" : "ERROR");
+		for (int i = 0; run->refused && i < workload->nr_tests; i++)
 			ksft_test_result_code(KSFT_SKIP, workload->tests[i].name, "%s",
-					      results->error);
-		if (results->refused)
+					      run->error);
+		if (run->refused)
 			ksft_finished();
-		if (!results->done)
-			ksft_exit_fail_msg("%s\n", results->error);
-		print_run(results);
-		batch->runs[batch->nr] = results;
+		if (!run->done)
+			ksft_exit_fail_msg("%s\n", run->error);
+		print_run(run);
+		batch.runs[batch.nr++] = run;
 	}
+	return batch;
+}
+
+static void print_help(const struct workload *workload)
+{
+	printf("usage: %s [options]\n\n%s\n\n", workload->name, workload->about);
+	print_rows(workload->rows, workload->nr_rows);
+	print_rows(common_rows, ARRAY_SIZE(common_rows));
 }
 
 int workload_main(const struct workload *workload, int argc, char **argv)
 {
-	static struct verdict verdicts[MOST_TESTS], again[MOST_TESTS];
-	static struct batch first, second;
+	static struct verdict verdicts[MOST_TESTS];
 	static char command[2048];
+	struct batch batch;
 	const char *why;
 
 	for (int i = 0; i < argc; i++) {
 		size_t len = strlen(command);
 
 		snprintf(command + len, sizeof(command) - len, "%s%s", i ? " " : "", argv[i]);
-		if (strcmp(argv[i], "--help"))
-			continue;
-		printf("usage: %s [options]\n\n%s\n\n", workload->name, workload->about);
-		print_rows(workload->rows, workload->nr_rows);
-		print_rows(common_rows, ARRAY_SIZE(common_rows));
-		return KSFT_PASS;
+		if (!strcmp(argv[i], "--help")) {
+			print_help(workload);
+			return KSFT_PASS;
+		}
 	}
 	ksft_print_header();
-	parse_options(argc, argv, workload);
+	parse_options(workload, argc, argv);
 	for (char *one = strtok(strdup(common.limit ?: ""), ","); one; one = strtok(NULL, ","))
 		add_limit(one, "--limit");
-	choose_allowed();
+	choose_cpus();
 	find_limits_file();
-	read_limits(workload->name, NULL);
+	read_limits(workload->name);
+	json_rows.size = (sysconf(_SC_NPROCESSORS_CONF) + 64) << 10;
+	json_rows.text = shared_memory(json_rows.size);
+	json_bars.size = 1 << 20;
+	json_bars.text = shared_memory(json_bars.size);
 	why = workload->cannot ? workload->cannot() : NULL;
 	if (why) {
 		all = results_new();
@@ -2429,15 +2215,21 @@ int workload_main(const struct workload *workload, int argc, char **argv)
 	if (!common.runs)
 		common.runs = common.record ? RECORDED_RUNS : base.nr_sessions ? JUDGED_RUNS : 1;
 	ksft_set_plan(workload->nr_tests);
-	run_batch(workload, command, &first);
+	batch = run_batch(workload, command);
 	if (common.record)
-		add_session(workload, &first);
-	if (judge(verdicts, workload, &first)) {
+		add_session(workload, &batch);
+	if (judge(verdicts, workload, &batch, false)) {
 		ksft_print_msg("once more, to confirm it\n");
-		run_batch(workload, command, &second);
-		judge(again, workload, &second);
-		confirm(verdicts, again, workload);
+		batch = run_batch(workload, command);
+		judge(verdicts, workload, &batch, true);
 	}
-	print_verdicts(verdicts, workload);
+	for (int i = 0; i < workload->nr_tests; i++) {
+		const char *name = workload->tests[i].name, *text = verdicts[i].text;
+
+		if (verdicts[i].result == KSFT_SKIP)
+			ksft_test_result_code(KSFT_SKIP, name, "%s", text);
+		else
+			ksft_test_result(verdicts[i].result == KSFT_PASS, "%s # %s\n", name, text);
+	}
 	ksft_finished();
 }

@@ -24,10 +24,8 @@
 
 #include "kselftest.h"
 
-/* Files. */
-
-/* The first line of a file, without its end; false if it cannot be read. */
-__printf(3, 4) bool read_line(char *text, size_t size, const char *format, ...);
+/* Files: the text without the newline at its end; the length, or -1 if it cannot be read. */
+__printf(3, 4) ssize_t read_text(char *text, size_t size, const char *format, ...);
 __printf(2, 3) bool write_text(const char *text, const char *format, ...);
 
 /*
@@ -35,10 +33,9 @@ __printf(2, 3) bool write_text(const char *text, const char *format, ...);
  * that can be configured.
  */
 #define MOST_CPUS	8192
-#define WORD_BITS	(8 * sizeof(unsigned long))
 
 struct cpus {
-	unsigned long bits[MOST_CPUS / WORD_BITS];
+	cpu_set_t sets[MOST_CPUS / CPU_SETSIZE];
 };
 
 enum sharing { CORE, CLUSTER, LLC, NODE, PACKAGE };
@@ -49,20 +46,22 @@ enum sharing { CORE, CLUSTER, LLC, NODE, PACKAGE };
 /* Another machine's /sys makes a run a rehearsal. */
 extern const char *sysfs;
 
-bool cpus_has(const struct cpus *set, int cpu);
-void cpus_add(struct cpus *set, int cpu);
-void cpus_and(struct cpus *set, const struct cpus *other);
-void cpus_or(struct cpus *set, const struct cpus *other);
-int cpus_count(const struct cpus *set);
+#define cpus_has(set, cpu)	CPU_ISSET_S(cpu, sizeof(struct cpus), (set)->sets)
+#define cpus_add(set, cpu)	CPU_SET_S(cpu, sizeof(struct cpus), (set)->sets)
+#define cpus_count(set)		CPU_COUNT_S(sizeof(struct cpus), (set)->sets)
+#define cpus_and(set, other)	\
+	CPU_AND_S(sizeof(struct cpus), (set)->sets, (set)->sets, (other)->sets)
+#define cpus_or(set, other)	\
+	CPU_OR_S(sizeof(struct cpus), (set)->sets, (set)->sets, (other)->sets)
+
 /* The next CPU after @cpu, or -1 if there is none. */
 int cpus_next(const struct cpus *set, int cpu);
 /* A list such as 0-3,8; false if the text is no list, or has no CPUs. */
 bool cpus_parse(const char *text, struct cpus *set);
 /* The text is in a static buffer. */
 const char *cpus_list(const struct cpus *set);
-/* Below devices/system/ of sysfs; false if the file is missing or empty. */
-#define sysfs_line(text, size, format, ...) \
-	(read_line(text, size, "%s/devices/system/" format, sysfs, ##__VA_ARGS__) && (text)[0])
+/* A list below devices/system/ of sysfs; false if it is missing or empty. */
+__printf(2, 3) bool cpus_read(struct cpus *set, const char *format, ...);
 /* The CPUs that share it with this one, which is included; false if unknown. */
 bool cpus_sharing(int cpu, enum sharing what, struct cpus *set);
 /* A cluster with a sched domain: more CPUs than a core, fewer than the LLC. */
@@ -82,6 +81,7 @@ __u64 now(void);
 /* The same, after --inject-delay-us, by what has just been woken. */
 __u64 woken(void);
 void sleep_until(__u64 ns);
+double seconds_since(__u64 ns);
 
 /* Real-time threads. */
 
@@ -106,7 +106,7 @@ struct histogram {
 
 struct samples {
 	int nr_cpus;
-	/* Intervals without a sample; below 0 if they are not counted. */
+	/* Intervals without a sample, or NULL if they are not counted. */
 	long *missed;
 	struct histogram *on;
 };
@@ -120,6 +120,8 @@ double histogram_quantile(const struct histogram *histogram, double share);
 void samples_new(struct samples *samples);
 void sample(struct samples *samples, int cpu, __u64 ns);
 __u64 samples_count(const struct samples *samples);
+/* How many CPUs of the run have no sample. */
+int samples_idle(const struct samples *samples);
 
 /* Memory that children of the run share, full of zeros. */
 void *shared_memory(size_t size);
@@ -141,6 +143,8 @@ struct metric {
 	__u64 n;
 	/* The CPU of the worst one, or -1. */
 	int cpu;
+	/* Why it, and all whose names begin with its name, are missing; or empty. */
+	char absent[160];
 	/* A value for each slice of the run, where slices are compared. */
 	int nr_rounds;
 	double rounds[MOST_ROUNDS];
@@ -157,26 +161,36 @@ double percent(double part, double whole);
 /* The values are sorted; of an even number, the lower of the two. */
 double median_of(double *values, int nr);
 
-/* End the run without results; a skip if @error is a limit of the user. */
+/* End the run without results. */
 __noreturn __printf(1, 2) void give_up(const char *format, ...);
-__noreturn void give_up_refused(const char *what, int error);
-/* Give up unless this was done. */
+/* Give up unless this was done; the run is a skip if errno is a limit of the user. */
 void must(bool done, const char *what);
 /* The CPU of this task, which has to be in the set. */
 int ran_on(const struct cpus *set);
 
 /* Threads. */
 
+#define load(what)	__atomic_load_n(&(what), __ATOMIC_ACQUIRE)
+#define store(what, to)	__atomic_store_n(&(what), to, __ATOMIC_RELEASE)
+
+/* A thread of run_on_each(). */
+struct pinned {
+	struct cpus cpus;
+	int cpu, number;
+};
+
 void start_thread(pthread_t *thread, void *(*work)(void *argument), void *argument);
 /* Start @nr threads, each with an element of @array, and wait for all. */
 void run_threads(int nr, void *(*work)(void *argument), void *array, size_t size);
+/* The same with @each threads on each CPU, in the order of the CPUs. */
+void run_on_each(const struct cpus *set, int each, void *(*work)(void *pinned));
 /* In such a thread: the start of all, when each is on its CPUs. */
 __u64 be_ready(const struct cpus *set, int priority);
 /* A child that does not outlive its parent. */
 pid_t fork_bound(void);
-/* Wait while the word has this value, or wake all that wait. */
+/* Wait while the word has this value, or give it one and wake all that wait. */
 void futex_wait(__u32 *word, __u32 value);
-void futex_wake(__u32 *word);
+void futex_wake(__u32 *word, __u32 value);
 
 /* A task that sleeps on @wakee is woken from @waker, through a pipe. */
 struct place {
@@ -210,7 +224,9 @@ enum rule {
 /* How much worse than the worst recorded session a metric may be. */
 enum tolerance { MEDIAN, TAIL, POINTS };
 
-enum reference { NO_REFERENCE, IPI, SYSCALL, REFERENCES };
+/* Costs of the machine, which are metrics of each run. */
+#define IPI		"reference.ipi"
+#define SYSCALL		"reference.syscall"
 
 /* A timer is late by microseconds, and a broken one by a jiffy. */
 #define TIMER_MS	1
@@ -233,10 +249,13 @@ struct test {
 	bool own_time;
 	enum tolerance tolerance;
 	/* The baseline is kept in units of this cost. */
-	enum reference reference;
+	const char *reference;
 	/* On kernels before this version a failure is a skip. */
 	unsigned int since_major, since_minor;
 };
+
+#define for_each_metric(name, test) \
+	for (const char * const *name = (test)->metrics; *name; name++)
 
 /* Options. A DURATION is in seconds, or has one of s, m, h and d behind it. */
 enum option_type { FLAG, COUNT, NUMBER, WORD, CPUS, DURATION };
@@ -259,7 +278,7 @@ struct common {
 	int runs;
 	double inject_us, threshold_us;
 	const char *json, *limits, *limit, *on_threshold;
-	bool record, verbose, known_defect, cpus_given;
+	bool record, verbose, cpus_given;
 	struct cpus cpus;
 };
 

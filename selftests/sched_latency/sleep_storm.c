@@ -19,28 +19,26 @@ static int sleep_ms = 1, log_loops = 9, nr_children;
 
 /* Shared by all processes. */
 static struct gate {
-	__u32 ready, go, nr;
+	__u32 ready, go;
 } *gate;
 
 static struct samples late;
-static struct cpus anywhere;
+static struct cpus allowed;
 
 static __noreturn void child(void)
 {
 	const struct timespec length = { sleep_ms / 1000, sleep_ms % 1000 * 1000000 };
-	const struct cpus *allowed = common.cpus_given ? &common.cpus : &anywhere;
-	__u64 before, after, asked = sleep_ms * 1000000ULL;
+	__u64 asked = sleep_ms * 1000000ULL;
 
-	/* Only the last one wakes the parent: 4800 wake-ups are too many. */
-	if (__atomic_add_fetch(&gate->ready, 1, __ATOMIC_ACQ_REL) == gate->nr)
-		futex_wake(&gate->ready);
+	__atomic_add_fetch(&gate->ready, 1, __ATOMIC_RELEASE);
 	futex_wait(&gate->go, 0);
 	for (long i = 0; i < 1L << log_loops; i++) {
-		before = now();
+		__u64 before = now(), after;
+
 		if (clock_nanosleep(CLOCK_MONOTONIC, 0, &length, NULL))
 			_exit(KSFT_FAIL);
 		after = woken();
-		sample(&late, ran_on(allowed), after - before - asked);
+		sample(&late, ran_on(&allowed), after - before - asked);
 	}
 	_exit(KSFT_PASS);
 }
@@ -48,16 +46,11 @@ static __noreturn void child(void)
 /* The available memory in kB; 0 if the kernel does not say. */
 static long available_memory(void)
 {
-	FILE *file = fopen("/proc/meminfo", "re");
-	char line[128];
-	long found = 0;
+	char text[4096], *at;
 
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "MemAvailable: %ld", &found) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return found;
+	read_text(text, sizeof(text), "/proc/meminfo");
+	at = strstr(text, "MemAvailable:");
+	return at ? atol(at + strlen("MemAvailable:")) : 0;
 }
 
 static void fork_children(void)
@@ -90,52 +83,45 @@ static void await_children(void)
 /* Wait until all children are at the gate; give up if one has ended. */
 static void await_ready(void)
 {
-	const struct timespec tick = { 0, 1000000 };
-
-	while (__atomic_load_n(&gate->ready, __ATOMIC_ACQUIRE) < gate->nr) {
+	while (load(gate->ready) < (__u32)nr_children) {
 		siginfo_t gone = {};
 
 		if (!waitid(P_ALL, 0, &gone, WEXITED | WNOHANG | WNOWAIT) && gone.si_pid)
 			give_up("a child ended before it slept: %d", gone.si_status);
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &tick, NULL);
+		usleep(1000);
 	}
 }
 
 static void measure(void)
 {
-	__u64 begin, forked, ready, go, n;
-	long memory, asked;
-	double took;
+	long asked = (long)nr_children << log_loops, memory;
+	double forked, ready, took;
+	__u64 begin, n;
 
-	memset(&anywhere, 0xff, sizeof(anywhere));
 	samples_new(&late);
 	gate = shared_memory(sizeof(*gate));
-	gate->nr = nr_children;
-	must(!common.cpus_given || run_on(&common.cpus), "--cpus");
+	memset(&allowed, 0xff, sizeof(allowed));
+	if (common.cpus_given)
+		allowed = common.cpus;
+	must(!common.cpus_given || run_on(&allowed), "--cpus");
 	memory = available_memory();
 	begin = now();
 	fork_children();
-	forked = now();
+	forked = seconds_since(begin);
 	await_ready();
-	ready = now();
+	ready = seconds_since(begin);
 	memory -= available_memory();
-
-	go = now();
-	__atomic_store_n(&gate->go, 1, __ATOMIC_RELEASE);
-	futex_wake(&gate->go);
+	begin = now();
+	futex_wake(&gate->go, 1);
 	await_children();
-	took = (now() - go) / (double)NS_PER_S;
-
+	took = seconds_since(begin);
 	n = samples_count(&late);
-	asked = (long)nr_children << log_loops;
 	add_metric(EXACT, NEITHER, "sleeps", n, n, "sleeps");
 	add_metric(EXACT, LOWER, "sleeps", asked - n, asked, "sleeps_missing");
 	add_metric(RATE, HIGHER, "sleeps/s", n / took, n, "sleeps_per_s");
 	add_samples("oversleep", &late, true);
-	add_metric(EXACT, LOWER, "s", (forked - begin) / (double)NS_PER_S, nr_children,
-		   "start.forks_s");
-	add_metric(EXACT, LOWER, "s", (ready - begin) / (double)NS_PER_S, nr_children,
-		   "start.all_ready_s");
+	add_metric(EXACT, LOWER, "s", forked, nr_children, "start.forks_s");
+	add_metric(EXACT, LOWER, "s", ready, nr_children, "start.all_ready_s");
 	add_metric(EXACT, LOWER, "s", took, 1, "storm_s");
 	if (memory > 0)
 		add_metric(EXACT, LOWER, "kB", (double)memory / nr_children, nr_children,

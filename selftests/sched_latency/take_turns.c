@@ -14,23 +14,20 @@
 
 static double seconds = 0.5;
 
-struct spinner {
-	struct cpus cpu;
-	int id, *ran_last;
-};
-
 static struct samples samples;
+/* On each CPU, the task that was there last, one too high. */
+static int ran_last[MOST_CPUS];
 
 static void *work(void *argument)
 {
-	struct spinner *own = argument;
-	__u64 end = be_ready(&own->cpu, 0) + (__u64)(seconds * NS_PER_S);
+	struct pinned *own = argument;
+	__u64 end = be_ready(&own->cpus, 0) + (__u64)(seconds * NS_PER_S);
+	int cpu = own->cpu, id = own->number + 1;
 	__u64 time, ran = now(), turn = 0;
-	int cpu = cpus_next(&own->cpu, -1);
 
 	/* A CPU that somebody else has all the time gets more. */
 	for (; (time = now()) < end || (!samples.on[cpu].n && time < end + PATIENCE); ran = time) {
-		if (__atomic_exchange_n(own->ran_last, own->id, __ATOMIC_RELAXED) != own->id) {
+		if (__atomic_exchange_n(&ran_last[cpu], id, __ATOMIC_RELAXED) != id) {
 			if (turn)
 				sample(&samples, cpu, turn + woken() - time);
 			turn = 0;
@@ -43,23 +40,11 @@ static void *work(void *argument)
 
 static void measure(void)
 {
-	int nr = cpus_count(&common.cpus), idle = 0, i = 0;
-	struct spinner *spinners = calloc(2 * nr, sizeof(*spinners));
-	int *ran_last = calloc(nr, sizeof(*ran_last));
-
-	must(spinners && ran_last, "memory");
 	samples_new(&samples);
-	for_each_cpu(cpu, &common.cpus)
-		for (int id = 1; id <= 2; id++, i++) {
-			cpus_add(&spinners[i].cpu, cpu);
-			spinners[i].id = id;
-			spinners[i].ran_last = &ran_last[i / 2];
-		}
-	run_threads(2 * nr, work, spinners, sizeof(*spinners));
+	run_on_each(&common.cpus, 2, work);
 	add_samples("turn", &samples, true);
-	for_each_cpu(cpu, &common.cpus)
-		idle += !samples.on[cpu].n;
-	add_metric(EXACT, LOWER, "CPUs", idle, nr, "cpus_without_turns");
+	add_metric(EXACT, LOWER, "CPUs", samples_idle(&samples), cpus_count(&common.cpus),
+		   "cpus_without_turns");
 }
 
 static const struct option_row rows[] = {

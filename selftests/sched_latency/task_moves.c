@@ -33,37 +33,26 @@ static int here = -1, there = -1;
 /* Why real-time tasks are not allowed, or NULL. */
 static const char *no_realtime;
 
-struct task {
+static struct task {
 	pthread_t thread;
 	pid_t tid;
-	/* 0 for a task that is not real-time. */
-	int priority;
 	__u32 go;
 	/* Where it is seen, and where it slept; -1 before. */
 	int on, slept_on;
-};
+} mover, urgent, other;
 
 static enum move move;
-static struct task mover, urgent, other;
 static struct samples samples;
 static __u64 began;
 static bool other_left, waits, over, gave_up;
 
-#define get(what)	__atomic_load_n(&(what), __ATOMIC_ACQUIRE)
-#define set(what, to)	__atomic_store_n(&(what), to, __ATOMIC_RELEASE)
-
-static void wake(struct task *task)
+/* @priority: 0 for a task that is not real-time. */
+static void await_go(struct task *task, int cpu, int priority)
 {
-	set(task->go, 1);
-	futex_wake(&task->go);
-}
-
-static void await_go(struct task *task, int cpu)
-{
-	must(run_on_cpu(cpu) && (!task->priority || be_realtime(task->priority)), "a task");
+	must(run_on_cpu(cpu) && (!priority || be_realtime(priority)), "a task");
 	must(task != &mover || run_on(&common.cpus), "the CPUs");
 	task->slept_on = sched_getcpu();
-	set(task->tid, syscall(SYS_gettid));
+	store(task->tid, syscall(SYS_gettid));
 	futex_wait(&task->go, 0);
 }
 
@@ -71,37 +60,9 @@ static void await_run(struct task *task)
 {
 	__u64 until = now() + PATIENCE;
 
-	while (get(task->on) == -1)
+	while (load(task->on) == -1)
 		if (now() >= until)
 			give_up("a task does not run");
-}
-
-static void await_sleep(struct task *task)
-{
-	char text[512] = "", *end = NULL;
-	__u64 until = now() + PATIENCE;
-
-	while (!end || end[2] != 'S') {
-		if (now() >= until)
-			give_up("a task does not sleep");
-		if (!get(task->tid))
-			continue;
-		must(read_line(text, sizeof(text), "/proc/self/task/%d/stat", task->tid), "stat");
-		end = strrchr(text, ')');
-	}
-}
-
-/* Waits until the mover is there. Nothing is noted if it never is. */
-static void await_move(void)
-{
-	__u64 until = now() + NS_PER_S / 10, time;
-
-	while (get(mover.on) != there && now() < until)
-		;
-	time = woken();
-	if (get(mover.on) == there)
-		sample(&samples, there, time - began);
-	set(over, true);
 }
 
 /* A real-time one that is put there keeps the main thread from waking the urgent one. */
@@ -109,7 +70,7 @@ static void *run_mover(void *unused)
 {
 	__u64 until;
 
-	await_go(&mover, here);
+	await_go(&mover, here, move == ON_IDLE ? 0 : LOW);
 	if (move == ON_IDLE) {
 		if (sched_getcpu() == there)
 			sample(&samples, there, woken() - began);
@@ -117,23 +78,30 @@ static void *run_mover(void *unused)
 	}
 	until = now() + NS_PER_S;
 	do
-		set(mover.on, sched_getcpu());
-	while (!get(over) && now() < until);
-	gave_up = !get(over);
+		store(mover.on, sched_getcpu());
+	while (!load(over) && now() < until);
+	gave_up = !load(over);
 	return unused;
 }
 
+/* Spins until the mover is there. Nothing is noted if it never is. */
 static void *run_urgent(void *unused)
 {
-	await_go(&urgent, here);
-	set(urgent.on, here);
+	__u64 until, time;
+
+	await_go(&urgent, here, URGENT);
+	store(urgent.on, here);
 	if (move == PUSHED)
 		began = now();
 	/* Until then the other urgent task keeps it from being there. */
-	for (__u64 until = now() + NS_PER_S; move == PULLED && now() < until; )
-		if (get(other_left))
-			break;
-	await_move();
+	for (until = now() + NS_PER_S; move == PULLED && !load(other_left) && now() < until; )
+		;
+	for (until = now() + NS_PER_S / 10; load(mover.on) != there && now() < until; )
+		;
+	time = woken();
+	if (load(mover.on) == there)
+		sample(&samples, there, time - began);
+	store(over, true);
 	return unused;
 }
 
@@ -141,36 +109,45 @@ static void *run_other(void *unused)
 {
 	__u64 until;
 
-	await_go(&other, there);
+	await_go(&other, there, URGENT);
 	await_run(&urgent);
-	wake(&mover);
+	futex_wake(&mover.go, 1);
 	for (until = now() + 1000000; now() < until; )
 		;
-	waits = get(mover.on) == -1;
+	waits = load(mover.on) == -1;
 	began = now();
-	set(other_left, true);
+	store(other_left, true);
 	return unused;
 }
 
-static void start(struct task *task, void *(*run)(void *unused), int priority)
+/* Returns when the task sleeps. */
+static void start(struct task *task, void *(*run)(void *unused))
 {
-	*task = (struct task){ .priority = priority, .on = -1, .slept_on = -1 };
+	__u64 until = now() + PATIENCE;
+	char text[512], *end = NULL;
+
+	*task = (struct task){ .on = -1 };
 	start_thread(&task->thread, run, NULL);
-	await_sleep(task);
+	while (!end || end[2] != 'S') {
+		if (now() >= until)
+			give_up("a task does not sleep");
+		if (!load(task->tid))
+			continue;
+		must(read_text(text, sizeof(text), "/proc/self/task/%d/stat", task->tid) > 0,
+		     "stat");
+		end = strrchr(text, ')');
+	}
 }
 
-/*
- * With as many runnable tasks as CPUs the one there may not be idle. sysconf()
- * of some libraries counts those that this task may use.
- */
+/* With as many runnable tasks as CPUs the one there may not be idle. */
 static bool some_cpu_is_idle(void)
 {
 	struct cpus online;
-	char text[8192];
+	char text[128];
 	int running;
 
-	return sysfs_line(text, sizeof(text), "cpu/online") && cpus_parse(text, &online) &&
-	       read_line(text, sizeof(text), "/proc/loadavg") &&
+	return cpus_read(&online, "cpu/online") &&
+	       read_text(text, sizeof(text), "/proc/loadavg") > 0 &&
 	       sscanf(text, "%*s %*s %*s %d/", &running) == 1 && running < cpus_count(&online);
 }
 
@@ -179,77 +156,79 @@ static bool play(void)
 {
 	bool counts;
 
-	set(over, false);
-	set(other_left, false);
+	store(over, false);
+	store(other_left, false);
 	must(run_on_cpu(there), "a CPU");
-	start(&mover, run_mover, move == ON_IDLE ? 0 : LOW);
+	start(&mover, run_mover);
 	counts = mover.slept_on == here;
 	if (move == ON_IDLE) {
 		must(run_on_cpu(here), "a CPU");
 		counts = counts && some_cpu_is_idle();
 		began = now();
-		wake(&mover);
+		futex_wake(&mover.go, 1);
 		pthread_join(mover.thread, NULL);
 		return counts;
 	}
-	start(&urgent, run_urgent, URGENT);
+	start(&urgent, run_urgent);
 	if (move == PULLED) {
-		start(&other, run_other, URGENT);
-		wake(&urgent);
-		wake(&other);
+		start(&other, run_other);
+		futex_wake(&urgent.go, 1);
+		futex_wake(&other.go, 1);
 		pthread_join(other.thread, NULL);
 		counts = counts && waits;
 	} else {
-		wake(&mover);
+		futex_wake(&mover.go, 1);
 		await_run(&mover);
-		counts = get(mover.on) == here;
-		wake(&urgent);
+		counts = load(mover.on) == here;
+		futex_wake(&urgent.go, 1);
 	}
 	pthread_join(urgent.thread, NULL);
 	pthread_join(mover.thread, NULL);
 	return counts && !gave_up;
 }
 
+static void measure_move(void)
+{
+	int counted = 0, moved = 0;
+	char text[32];
+
+	read_text(text, sizeof(text), "/proc/sys/kernel/sched_energy_aware");
+	if (move == ON_IDLE && text[0] == '1') {
+		add_absent(names[move], "energy-aware scheduling may prefer a busy CPU");
+		return;
+	}
+	if (move != ON_IDLE && no_realtime) {
+		add_absent(names[move], "%s", no_realtime);
+		return;
+	}
+	samples_new(&samples);
+	for (int round = 0; round < nr_rounds; round++) {
+		__u64 before = samples_count(&samples);
+		bool counts = play();
+
+		counted += counts;
+		moved += counts && samples_count(&samples) > before;
+	}
+	if (2 * counted <= nr_rounds) {
+		add_absent(names[move], "in %d of %d rounds something else ran, or moved the task",
+			   nr_rounds - counted, nr_rounds);
+		return;
+	}
+	add_metric(RATE, HIGHER, "%", percent(moved, counted), counted, "%s", names[move]);
+	snprintf(text, sizeof(text), "%s_after", names[move]);
+	add_samples(text, &samples, false);
+}
+
 static void measure(void)
 {
 	be_prompt();
-	for (move = 0; move < MOVES; move++) {
-		int counted = 0, moved = 0;
-		char after[32], text[16];
-
-		if (move == ON_IDLE &&
-		    read_line(text, sizeof(text), "/proc/sys/kernel/sched_energy_aware") &&
-		    text[0] == '1') {
-			add_absent(names[move], "energy-aware scheduling may prefer a busy CPU");
-			continue;
-		}
-		if (no_realtime && move != ON_IDLE) {
-			add_absent(names[move], "%s", no_realtime);
-			continue;
-		}
-		samples_new(&samples);
-		for (int round = 0; round < nr_rounds; round++) {
-			__u64 before = samples_count(&samples);
-			bool counts = play();
-
-			counted += counts;
-			moved += counts && samples_count(&samples) > before;
-		}
-		if (2 * counted <= nr_rounds) {
-			add_absent(names[move],
-				   "in %d of %d rounds something else ran, or moved the task",
-				   nr_rounds - counted, nr_rounds);
-			continue;
-		}
-		add_metric(RATE, HIGHER, "%", percent(moved, counted), counted, "%s", names[move]);
-		snprintf(after, sizeof(after), "%s_after", names[move]);
-		add_samples(after, &samples, false);
-	}
+	for (move = 0; move < MOVES; move++)
+		measure_move();
 }
 
 static const char *cannot(void)
 {
-	struct cpus llc;
+	struct cpus llc, two = {};
 
 	for_each_cpu(cpu, &common.cpus) {
 		if (!cpus_sharing(cpu, LLC, &llc))
@@ -263,9 +242,9 @@ static const char *cannot(void)
 	if (there < 0)
 		return "no two of these CPUs share an LLC";
 	/* What the other CPUs do is no excuse. */
-	memset(&common.cpus, 0, sizeof(common.cpus));
-	cpus_add(&common.cpus, here);
-	cpus_add(&common.cpus, there);
+	cpus_add(&two, here);
+	cpus_add(&two, there);
+	common.cpus = two;
 	no_realtime = why_no_realtime(URGENT);
 	return NULL;
 }

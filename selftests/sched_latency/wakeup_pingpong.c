@@ -36,17 +36,20 @@ static struct side {
 	struct cpus cpus;
 	__u32 word;
 	int fds[2];
-	__u64 turns, awake, lasted;
+	__u64 turns, awake;
 	struct side *other;
 } sides[2];
 
 static struct pair {
+	/* Below 0 if there is no such pair, or if it may be any CPU. */
 	int first, second;
-	struct samples samples[WAYS];
-	__u64 awake[WAYS], turns[WAYS], lasted[WAYS];
+	struct slices {
+		struct samples samples;
+		__u64 awake, turns, lasted;
+	} by[WAYS];
 } pairs[DISTANCES];
 
-static struct samples *now_into;
+static struct slices *slices;
 static enum way way;
 static __u64 stamp;
 static bool stop;
@@ -72,30 +75,36 @@ static void choose_pairs(void)
 {
 	int first = cpus_next(&common.cpus, -1), tried = 0;
 
-	for (enum distance i = 0; i < DISTANCES; i++)
+	for (enum distance i = 0; i < DISTANCES; i++) {
 		pairs[i].first = -1;
-	pairs[SAME_CPU] = (struct pair){ .first = first, .second = first };
-	if (cpus_count(&common.cpus) > 1)
-		pairs[FREE] = (struct pair){ .first = first, .second = -1 };
+		for (way = 0; way < WAYS; way++)
+			samples_new(&pairs[i].by[way].samples);
+	}
+	pairs[SAME_CPU].first = first;
+	pairs[SAME_CPU].second = first;
+	pairs[FREE].first = cpus_count(&common.cpus) > 1 ? first : -1;
+	pairs[FREE].second = -1;
 	for_each_cpu(a, &common.cpus) {
 		if (tried++ == 8)
 			break;
-		for_each_cpu(b, &common.cpus) {
-			enum distance distance = a < b ? distance_of(a, b) : DISTANCES;
+		for (int b = cpus_next(&common.cpus, a); b >= 0; b = cpus_next(&common.cpus, b)) {
+			enum distance distance = distance_of(a, b);
 
-			if (distance < DISTANCES && pairs[distance].first < 0)
-				pairs[distance] = (struct pair){ .first = a, .second = b };
+			if (distance < DISTANCES && pairs[distance].first < 0) {
+				pairs[distance].first = a;
+				pairs[distance].second = b;
+			}
 		}
 	}
 }
 
 static bool open_way(struct side *side)
 {
-	side->word = 0;
-	side->fds[0] = way == EVENTFD ? eventfd(0, EFD_CLOEXEC) : -1;
-	side->fds[1] = way == EVENTFD ? dup(side->fds[0]) : -1;
-	return way == FUTEX || (way == EVENTFD && side->fds[1] >= 0) ||
-	       (way == PIPE && !pipe2(side->fds, O_CLOEXEC));
+	if (way == EVENTFD) {
+		side->fds[0] = eventfd(0, EFD_CLOEXEC);
+		side->fds[1] = dup(side->fds[0]);
+	}
+	return way == FUTEX || (way == PIPE ? !pipe2(side->fds, O_CLOEXEC) : side->fds[1] >= 0);
 }
 
 static void wake(struct side *side)
@@ -103,12 +112,10 @@ static void wake(struct side *side)
 	__u64 one = 1;
 
 	stamp = now();
-	if (way == FUTEX) {
-		__atomic_store_n(&side->word, 1, __ATOMIC_RELEASE);
-		futex_wake(&side->word);
-	} else {
+	if (way == FUTEX)
+		futex_wake(&side->word, 1);
+	else
 		must(write(side->fds[1], &one, sizeof(one)) == sizeof(one), "read or write");
-	}
 }
 
 static void wait_for(struct side *side)
@@ -117,7 +124,7 @@ static void wait_for(struct side *side)
 
 	if (way == FUTEX) {
 		futex_wait(&side->word, 0);
-		__atomic_store_n(&side->word, 0, __ATOMIC_RELAXED);
+		store(side->word, 0);
 	} else {
 		must(read(side->fds[0], &sum, sizeof(sum)) == sizeof(sum), "read or write");
 	}
@@ -141,11 +148,11 @@ static void *play(void *argument)
 
 	if (side == &sides[0])
 		wake(side->other);
-	for (;;) {
+	while (!load(stop)) {
 		wait_for(side);
 		time = woken();
-		if (__atomic_load_n(&stop, __ATOMIC_RELAXED))
-			return NULL;
+		if (load(stop))
+			break;
 		taken = time - stamp;
 		after = sleeps();
 		if (time >= counted_from) {
@@ -153,68 +160,63 @@ static void *play(void *argument)
 			if (after == before)
 				side->awake++;
 			else if (side == &sides[1] || cpus_count(&side->other->cpus) == 1)
-				sample(now_into, ran_on(&side->cpus), taken);
+				sample(&slices->samples, ran_on(&side->cpus), taken);
 		}
 		before = after;
 		/* A slice without a sample lasts longer: something else had the CPU. */
 		if (side == &sides[0] && time >= end &&
 		    (side->other->turns > side->other->awake || time >= end + PATIENCE / 30)) {
-			side->lasted = time - counted_from;
-			__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+			slices->lasted += time - counted_from;
+			store(stop, true);
 		}
 		wake(side->other);
-		if (__atomic_load_n(&stop, __ATOMIC_RELAXED))
-			return NULL;
 	}
+	return NULL;
 }
 
 static void run_slice(struct pair *pair)
 {
 	stop = false;
-	now_into = &pair->samples[way];
+	slices = &pair->by[way];
 	for (int i = 0; i < 2; i++) {
 		int cpu = i ? pair->second : pair->first;
 
-		sides[i] = (struct side){ .other = &sides[!i] };
+		sides[i] = (struct side){ .other = &sides[!i], .fds = { -1, -1 } };
 		if (cpu < 0)
 			sides[i].cpus = common.cpus;
 		else
 			cpus_add(&sides[i].cpus, cpu);
-		if (!open_way(&sides[i]))
-			give_up_refused(way_names[way], errno);
+		must(open_way(&sides[i]), way_names[way]);
 	}
 	run_threads(2, play, sides, sizeof(sides[0]));
 	for (int i = 0; i < 2; i++) {
 		close(sides[i].fds[0]);
 		close(sides[i].fds[1]);
-		pair->awake[way] += sides[i].awake;
-		pair->turns[way] += sides[i].turns;
+		slices->awake += sides[i].awake;
+		slices->turns += sides[i].turns;
 	}
-	pair->lasted[way] += sides[0].lasted;
 }
 
 static void report(enum distance distance)
 {
-	const struct pair *pair = &pairs[distance];
 	char name[32];
 
+	slices = &pairs[distance].by[way];
 	snprintf(name, sizeof(name), "%s_%s", way_names[way], names[distance]);
-	if (pair->first < 0) {
+	if (pairs[distance].first < 0) {
 		add_absent(name, "these CPUs have no such pair");
 		return;
 	}
-	add_samples(name, &pair->samples[way], false);
-	add_metric(EXACT, NEITHER, "samples", pair->awake[way], pair->turns[way], "%s.awake", name);
+	add_samples(name, &slices->samples, false);
+	add_metric(EXACT, NEITHER, "samples", slices->awake, slices->turns, "%s.awake", name);
 	/* Unlike p50, this shows a CPU that is away half of the time. */
-	add_metric(RATE, LOWER, "ns", pair->lasted[way] / (double)pair->turns[way],
-		   pair->turns[way], "%s.mean_turn", name);
+	add_metric(RATE, LOWER, "ns", slices->lasted / (double)slices->turns, slices->turns,
+		   "%s.mean_turn", name);
 }
 
 static void measure(void)
 {
 	choose_pairs();
-	for (int i = 0; i < WAYS * DISTANCES; i++)
-		samples_new(&pairs[i % DISTANCES].samples[i / DISTANCES]);
 	for (int i = 0; i < nr_rounds * DISTANCES; i++)
 		for (way = 0; way < WAYS; way++)
 			if (pairs[i % DISTANCES].first >= 0)
