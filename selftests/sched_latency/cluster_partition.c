@@ -14,7 +14,6 @@
  * defect, removing A restores the scan.
  */
 #define _GNU_SOURCE
-#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include "sched_latency.h"
@@ -68,15 +67,14 @@ static bool choose_cpus(void)
 
 static bool make_partition(const char *name, const struct cpus *cpus)
 {
-	char path[512], said[256] = "";
+	char said[256] = "";
 
-	snprintf(path, sizeof(path), "%s/%s", cgroup, name);
-	if (!mkdir(path, 0755) && write_text(cpus_list(cpus), "%s/cpuset.cpus", path) &&
-	    write_text("root", "%s/cpuset.cpus.partition", path) &&
-	    read_text(said, sizeof(said), "%s/cpuset.cpus.partition", path) > 0 &&
+	if (!mkdir(name, 0755) && write_text(cpus_list(cpus), "%s/cpuset.cpus", name) &&
+	    write_text("root", "%s/cpuset.cpus.partition", name) &&
+	    read_text(said, sizeof(said), "%s/cpuset.cpus.partition", name) > 0 &&
 	    !strcmp(said, "root"))
 		return true;
-	ksft_print_msg("%s with CPUs %s is no partition: %s\n", path, cpus_list(cpus),
+	ksft_print_msg("%s/%s with CPUs %s is no partition: %s\n", cgroup, name, cpus_list(cpus),
 		       said[0] ? said : strerror(errno));
 	return false;
 }
@@ -84,16 +82,12 @@ static bool make_partition(const char *name, const struct cpus *cpus)
 static bool end_partition(const char *name)
 {
 	__u64 end = now() + SCAN_STARTS * NS_PER_S;
-	char path[512];
 
-	snprintf(path, sizeof(path), "%s/%s", cgroup, name);
-	if (access(path, F_OK))
-		return true;
-	write_text("member", "%s/cpuset.cpus.partition", path);
+	write_text("member", "%s/cpuset.cpus.partition", name);
 	/* A task that has just ended may still be counted. */
-	while (rmdir(path)) {
+	while (rmdir(name) && errno != ENOENT) {
 		if (errno != EBUSY || now() > end) {
-			ksft_print_msg("%s stays: %s\n", path, strerror(errno));
+			ksft_print_msg("%s/%s stays: %s\n", cgroup, name, strerror(errno));
 			return false;
 		}
 		sched_yield();
@@ -106,7 +100,7 @@ static bool split_b(void)
 	struct cpus part = {};
 
 	cpus_add(&part, cpus_next(&b, cpus_next(&b, -1)));
-	if (!write_text("+cpuset", "%s/%s/cgroup.subtree_control", cgroup, B))
+	if (!write_text("+cpuset", B "/cgroup.subtree_control"))
 		return false;
 	for (int i = 0; i < SPLITS; i++)
 		if (!make_partition(PART, &part) || !end_partition(PART))
@@ -127,7 +121,7 @@ static bool scanned(const char *when)
 	if (!pid) {
 		common.cpus = place.llc;
 		samples_new(&latency);
-		if (!write_text("0", "%s/%s/cgroup.procs", cgroup, A))
+		if (!write_text("0", A "/cgroup.procs"))
 			_exit(KSFT_FAIL);
 		wake_from_cluster(&place, WAKEUPS, SCAN_STARTS, &latency, found);
 		_exit(0);
@@ -166,15 +160,7 @@ static int run(void)
 	ksft_finished();
 }
 
-/* The test runs in a child of the process that cleans up. */
-static pid_t child;
-
-static void end_child(int signo)
-{
-	(void)signo;
-	kill(child, SIGKILL);
-}
-
+/* It becomes the working directory. */
 static bool find_cgroup(void)
 {
 	FILE *mounts = fopen("/proc/self/mounts", "re");
@@ -185,8 +171,8 @@ static bool find_cgroup(void)
 		found = !strcmp(type, "cgroup2");
 	if (mounts)
 		fclose(mounts);
-	return found &&
-	       read_text(controllers, sizeof(controllers), "%s/cgroup.controllers", cgroup) > 0 &&
+	return found && !chdir(cgroup) &&
+	       read_text(controllers, sizeof(controllers), "cgroup.controllers") > 0 &&
 	       strstr(controllers, "cpuset");
 }
 
@@ -198,12 +184,13 @@ static void end_partitions(void)
 	end_partition(A);
 }
 
+/* The test runs in a child of the process that cleans up. */
 int main(int argc, char **argv)
 {
-	struct sigaction action = { .sa_handler = end_child };
+	int status = 0, signo;
 	char enabled[256];
 	sigset_t signals;
-	int status = 0;
+	pid_t child;
 
 	known_defect = argc > 1 && !strcmp(argv[1], "-k");
 	ksft_print_header();
@@ -219,26 +206,24 @@ int main(int argc, char **argv)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
-	if (read_text(enabled, sizeof(enabled), "%s/cgroup.subtree_control", cgroup) < 0 ||
-	    !write_text("+cpuset", "%s/cgroup.subtree_control", cgroup))
+	if (read_text(enabled, sizeof(enabled), "cgroup.subtree_control") < 0 ||
+	    !write_text("+cpuset", "cgroup.subtree_control"))
 		ksft_exit_skip("the cpuset controller cannot be used: %s\n", strerror(errno));
 	end_partitions();
 
 	fflush(stdout);
-	child = fork();
-	if (!child) {
-		sigprocmask(SIG_UNBLOCK, &signals, NULL);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	child = fork_bound();
+	if (!child)
 		return run();
-	}
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigprocmask(SIG_UNBLOCK, &signals, NULL);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
+	do {
+		sigwait(&signals, &signo);
+		if (signo != SIGCHLD)
+			kill(child, SIGKILL);
+	} while (!waitpid(child, &status, WNOHANG));
 	end_partitions();
 	if (!strstr(enabled, "cpuset"))
-		write_text("-cpuset", "%s/cgroup.subtree_control", cgroup);
+		write_text("-cpuset", "cgroup.subtree_control");
 	return WIFEXITED(status) ? WEXITSTATUS(status) : KSFT_FAIL;
 }

@@ -154,13 +154,5 @@ static const struct test tests[] = {
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
-int main(int argc, char **argv)
-{
-	static const struct workload workload = {
-		"cluster_wakeup",
-		"How often a woken task is put on an idle CPU of the waker's cluster.",
-		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), cannot, measure
-	};
-
-	return workload_main(&workload, argc, argv);
-}
+WORKLOAD_MAIN("cluster_wakeup", cannot,
+	      "How often a woken task is put on an idle CPU of the waker's cluster.")

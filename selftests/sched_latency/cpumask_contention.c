@@ -256,13 +256,5 @@ static const struct test tests[] = {
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
-int main(int argc, char **argv)
-{
-	static const struct workload workload = {
-		"cpumask_contention",
-		"An experiment: what a CPU pays for its bit in a mask that others write.",
-		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), NULL, measure
-	};
-
-	return workload_main(&workload, argc, argv);
-}
+WORKLOAD_MAIN("cpumask_contention", NULL,
+	      "An experiment: what a CPU pays for its bit in a mask that others write.")

@@ -141,43 +141,6 @@ static void *stage(void *argument)
 	return NULL;
 }
 
-static struct rt_thread *threads_new(int nr)
-{
-	struct rt_thread *threads = shared_memory(nr * sizeof(*threads));
-
-	for (int i = 0; i < nr; i++)
-		threads[i] = (struct rt_thread){ .number = i, .cpus = &common.cpus,
-						 .seed = { 0, 0, i } };
-	nr_run = 0;
-	nr_all = nr;
-	return threads;
-}
-
-static void run_overload(void)
-{
-	struct rt_thread *threads = threads_new(nr_threads);
-	__u64 n = 0, changes = 0, idle = 0, begin = now();
-	double took;
-
-	samples_new(&late);
-	sleep_ns = WORK_US * 1000 * (nr_threads / (LOAD * cpus_count(&common.cpus)) - 1);
-	run_threads(nr_threads, overload, threads, sizeof(*threads));
-	took = seconds_since(begin) - warm_up;
-	for (int i = 0; i < nr_threads; i++) {
-		n += threads[i].n;
-		changes += threads[i].changes;
-		idle += !threads[i].n;
-	}
-	add_metric(EXACT, NEITHER, "bursts", n, n, "overload.bursts");
-	add_metric(RATE, HIGHER, "bursts/s", n / took, n, "overload.bursts_per_s");
-	add_metric(EXACT, LOWER, "threads", idle, nr_threads, "overload.idle_threads");
-	if (cpus_count(&common.cpus) == 1 || (!changes && n < (__u64)FEWEST_BURSTS * nr_threads))
-		add_absent("overload.cpu_changes_per_s", "one CPU, or too few bursts to tell");
-	else
-		add_metric(RATE, NEITHER, "1/s", changes / took, n, "overload.cpu_changes_per_s");
-	add_samples("overload.late", &late, true);
-}
-
 static double cpu_seconds(bool in_kernel)
 {
 	struct rusage usage;
@@ -187,17 +150,63 @@ static double cpu_seconds(bool in_kernel)
 	return time->tv_sec + time->tv_usec / 1e6;
 }
 
+/* What all did, or the first ones of rings of this size. */
+static struct {
+	double took, kernel;
+	__u64 n, changes, idle;
+} sum;
+
+static void run(struct rt_thread *threads, int nr, int ring, void *(*work)(void *argument))
+{
+	double user = cpu_seconds(false), system = cpu_seconds(true);
+	__u64 begin = now();
+
+	nr_run = 0;
+	nr_all = nr;
+	run_threads(nr, work, threads, sizeof(*threads));
+	memset(&sum, 0, sizeof(sum));
+	sum.took = seconds_since(begin) - warm_up;
+	user = cpu_seconds(false) - user;
+	system = cpu_seconds(true) - system;
+	sum.kernel = percent(system, user + system);
+	for (int i = 0; i < nr; i += ring) {
+		sum.n += threads[i].n;
+		sum.changes += threads[i].changes;
+		sum.idle += !threads[i].n;
+	}
+}
+
+static void run_overload(void)
+{
+	struct rt_thread *threads = shared_memory(nr_threads * sizeof(*threads));
+
+	samples_new(&late);
+	sleep_ns = WORK_US * 1000 * (nr_threads / (LOAD * cpus_count(&common.cpus)) - 1);
+	for (int i = 0; i < nr_threads; i++)
+		threads[i] = (struct rt_thread){ .cpus = &common.cpus, .number = i,
+						 .seed = { 0, 0, i } };
+	run(threads, nr_threads, 1, overload);
+	add_metric(EXACT, NEITHER, "bursts", sum.n, sum.n, "overload.bursts");
+	add_metric(RATE, HIGHER, "bursts/s", sum.n / sum.took, sum.n, "overload.bursts_per_s");
+	add_metric(EXACT, LOWER, "threads", sum.idle, nr_threads, "overload.idle_threads");
+	if (cpus_count(&common.cpus) == 1 ||
+	    (!sum.changes && sum.n < (__u64)FEWEST_BURSTS * nr_threads))
+		add_absent("overload.cpu_changes_per_s", "one CPU, or too few bursts to tell");
+	else
+		add_metric(RATE, NEITHER, "1/s", sum.changes / sum.took, sum.n,
+			   "overload.cpu_changes_per_s");
+	add_samples("overload.late", &late, true);
+}
+
 /* CPUs in the order of their numbers, as FFmpeg was pinned; the rest is not used. */
 static void run_groups(void)
 {
-	int size = group_size < cpus_count(&common.cpus) ? group_size : cpus_count(&common.cpus);
-	int nr = cpus_count(&common.cpus) / size, cpu = -1, idle = 0;
+	int nr_cpus = cpus_count(&common.cpus), cpu = -1;
+	int size = group_size < nr_cpus ? group_size : nr_cpus, nr = nr_cpus / size;
 	/* A ring of one would wake itself. */
 	int nr_stages = size < 2 ? 2 : size;
-	struct rt_thread *stages = threads_new(nr * nr_stages);
+	struct rt_thread *stages = shared_memory(nr * nr_stages * sizeof(*stages));
 	struct cpus *cpus = shared_memory(nr * sizeof(*cpus));
-	double took, user, system;
-	__u64 frames = 0, begin;
 
 	for (int i = 0; i < nr * nr_stages; i++) {
 		int group = i / nr_stages, number = i % nr_stages;
@@ -211,21 +220,10 @@ static void run_groups(void)
 		must(!pipe2(stages[i].pipe, O_CLOEXEC), "pipe");
 		must(number >= size || write(stages[i].pipe[1], "", 1) == 1, "a frame");
 	}
-	user = -cpu_seconds(false);
-	system = -cpu_seconds(true);
-	begin = now();
-	run_threads(nr * nr_stages, stage, stages, sizeof(*stages));
-	took = seconds_since(begin) - warm_up;
-	user += cpu_seconds(false);
-	system += cpu_seconds(true);
-	for (int i = 0; i < nr; i++) {
-		frames += stages[i * nr_stages].n;
-		idle += !stages[i * nr_stages].n;
-	}
-	add_metric(RATE, HIGHER, "frames/s", frames / took, frames, "groups.frames_per_s");
-	add_metric(EXACT, LOWER, "groups", idle, nr, "groups.idle_groups");
-	add_metric(RATE, LOWER, "%", percent(system, user + system), frames,
-		   "groups.kernel_of_cpu_time");
+	run(stages, nr * nr_stages, nr_stages, stage);
+	add_metric(RATE, HIGHER, "frames/s", sum.n / sum.took, sum.n, "groups.frames_per_s");
+	add_metric(EXACT, LOWER, "groups", sum.idle, nr, "groups.idle_groups");
+	add_metric(RATE, LOWER, "%", sum.kernel, sum.n, "groups.kernel_of_cpu_time");
 }
 
 static void measure(void)
@@ -282,13 +280,5 @@ static const struct test tests[] = {
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
-int main(int argc, char **argv)
-{
-	static const struct workload workload = {
-		"rt_push_pull",
-		"SCHED_FIFO threads that are pushed and pulled from CPU to CPU.",
-		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), cannot, measure
-	};
-
-	return workload_main(&workload, argc, argv);
-}
+WORKLOAD_MAIN("rt_push_pull", cannot,
+	      "SCHED_FIFO threads that are pushed and pulled from CPU to CPU.")

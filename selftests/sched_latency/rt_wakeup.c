@@ -102,13 +102,5 @@ static const struct test tests[] = {
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
-int main(int argc, char **argv)
-{
-	static const struct workload workload = {
-		"rt_wakeup",
-		"How late SCHED_FIFO threads wake up from a timer, one on each CPU.",
-		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), cannot, measure
-	};
-
-	return workload_main(&workload, argc, argv);
-}
+WORKLOAD_MAIN("rt_wakeup", cannot,
+	      "How late SCHED_FIFO threads wake up from a timer, one on each CPU.")

@@ -282,15 +282,12 @@ void be_prompt(void)
 {
 	const struct rlimit limit = { RTTIME_US, RTTIME_US + 1000000 };
 	int fd = open("/dev/cpu_dma_latency", O_RDWR | O_CLOEXEC);
-	struct stat found;
 	__s32 no_latency = 0;
 
 	must(!setrlimit(RLIMIT_RTTIME, &limit), "RLIMIT_RTTIME");
-	/* A container may have a plain file of that name. */
-	if (fd >= 0 && (fstat(fd, &found) || !S_ISCHR(found.st_mode) ||
-			write(fd, &no_latency, sizeof(no_latency)) < 0))
+	/* It is no error if these are refused. The file stays open. */
+	if (fd >= 0 && write(fd, &no_latency, sizeof(no_latency)) < 0)
 		close(fd);
-	/* It is no error if this is refused. */
 	mlockall(MCL_CURRENT | MCL_FUTURE);
 }
 
@@ -670,56 +667,53 @@ void futex_wake(__u32 *word, __u32 value)
 
 /* Wake-ups of a task on an idle CPU outside of the waker's cluster. */
 
-static struct wakee {
+static struct {
 	const struct place *place;
 	struct samples *latency;
 	pid_t tid;
-	int slept_on, ran_on, to[2], from[2];
+	__u32 ready;
+	int slept_on, ran_on, pipe[2];
 	__u64 stamp;
 	bool over;
 } wakee;
 
-static void send(int fd)
-{
-	must(write(fd, "", 1) == 1, "a wake-up failed");
-}
-
-static void receive(int fd)
-{
-	char byte;
-
-	must(read(fd, &byte, 1) == 1, "a wake-up failed");
-}
-
 static void *be_woken(void *unused)
 {
 	__u64 time;
+	char byte;
 
 	wakee.tid = syscall(SYS_gettid);
 	for (;;) {
 		/* If it sleeps elsewhere, it may rightly stay there. */
 		must(run_on_cpu(wakee.place->wakee) && run_on(&wakee.place->llc), "a CPU");
 		wakee.slept_on = sched_getcpu();
-		send(wakee.from[1]);
-		receive(wakee.to[0]);
+		futex_wake(&wakee.ready, 1);
+		must(read(wakee.pipe[0], &byte, 1) == 1, "a wake-up failed");
+		time = woken();
 		if (wakee.over)
 			return unused;
-		time = woken();
 		wakee.ran_on = ran_on(&wakee.place->llc);
 		sample(wakee.latency, wakee.ran_on, time - wakee.stamp);
-		send(wakee.from[1]);
 	}
 }
 
-/* The syscall file of a thread that is off its CPU names its system call. */
-static void await_read(pid_t tid)
+static void await_ready(void)
+{
+	futex_wait(&wakee.ready, 0);
+	store(wakee.ready, 0);
+}
+
+/* When it sleeps: the syscall file of a thread that is off its CPU names its system call. */
+static void wake_wakee(void)
 {
 	char text[256];
 
 	do {
-		must(read_text(text, sizeof(text), "/proc/self/task/%d/syscall", tid) > 0,
+		must(read_text(text, sizeof(text), "/proc/self/task/%d/syscall", wakee.tid) > 0,
 		     "a wake-up failed");
 	} while (!strncmp(text, "running", 7) || atoi(text) != SYS_read);
+	wakee.stamp = now();
+	must(write(wakee.pipe[1], "", 1) == 1, "a wake-up failed");
 }
 
 void wake_from_cluster(const struct place *place, int wakeups, int patience,
@@ -728,22 +722,22 @@ void wake_from_cluster(const struct place *place, int wakeups, int patience,
 	__u64 until = now() + patience * NS_PER_S;
 	pthread_t thread;
 
-	wakee = (struct wakee){ .place = place, .latency = latency };
-	must(run_on_cpu(place->waker), "a CPU");
-	must(!pipe2(wakee.to, O_CLOEXEC) && !pipe2(wakee.from, O_CLOEXEC), "pipe");
+	wakee.place = place;
+	wakee.latency = latency;
+	wakee.over = false;
+	must(run_on_cpu(place->waker) && !pipe2(wakee.pipe, O_CLOEXEC), "a pipe");
 	start_thread(&thread, be_woken, NULL);
+	await_ready();
 	for (int i = 0; i < wakeups; i++) {
+		int slept_on = wakee.slept_on;
 		bool in_cluster;
 
-		receive(wakee.from[0]);
-		await_read(wakee.tid);
-		wakee.stamp = now();
-		send(wakee.to[1]);
-		receive(wakee.from[0]);
+		wake_wakee();
+		await_ready();
 		in_cluster = cpus_has(&place->cluster, wakee.ran_on);
 		if (patience && !placed->cluster && now() < until && !in_cluster)
 			i--;
-		else if (wakee.slept_on != place->wakee)
+		else if (slept_on != place->wakee)
 			/* Something else moved it before it slept. */
 			placed->moved++;
 		else if (in_cluster)
@@ -753,14 +747,11 @@ void wake_from_cluster(const struct place *place, int wakeups, int patience,
 		else
 			placed->elsewhere++;
 	}
-	receive(wakee.from[0]);
 	wakee.over = true;
-	send(wakee.to[1]);
+	wake_wakee();
 	pthread_join(thread, NULL);
-	for (int i = 0; i < 2; i++) {
-		close(wakee.to[i]);
-		close(wakee.from[i]);
-	}
+	close(wakee.pipe[0]);
+	close(wakee.pipe[1]);
 }
 
 /*
@@ -971,7 +962,7 @@ static void cpu_model(char text[256])
 		sprintf(text, "implementer %s part %s", implementer, part);
 }
 
-/* How many of them are the first of those that share it. */
+/* How many of them are the first of those that share it; 0 if unknown. */
 static int count_shared(const struct cpus *cpus, enum sharing what)
 {
 	struct cpus shared;
@@ -986,10 +977,15 @@ static int count_shared(const struct cpus *cpus, enum sharing what)
 	return nr;
 }
 
+/* What the machine is, and a short name for that. */
+static struct {
+	char text[1024], name[17];
+} machine;
+
 /* A container with half of the CPUs is another machine. */
-static const char *machine_text(void)
+static void read_machine(void)
 {
-	static char text[1024];
+	__u64 hash = HASH_START;
 	struct utsname name;
 	struct cpus cpus;
 	char model[256];
@@ -997,20 +993,11 @@ static const char *machine_text(void)
 	uname(&name);
 	cpu_model(model);
 	cpus_allowed(&cpus);
-	snprintf(text, sizeof(text), "%s %s, CPUs %.256s, %d LLCs, %d nodes", name.machine, model,
-		 cpus_list(&cpus), count_shared(&cpus, LLC), count_shared(&cpus, NODE));
-	return text;
-}
-
-static const char *machine_name(void)
-{
-	__u64 hash = HASH_START;
-	static char name[17];
-
-	for (const char *text = machine_text(); *text; text++)
+	sprintf(machine.text, "%s %s, CPUs %.256s, %d LLCs, %d nodes", name.machine, model,
+		cpus_list(&cpus), count_shared(&cpus, LLC), count_shared(&cpus, NODE));
+	for (const char *text = machine.text; *text; text++)
 		hash = hash_more(hash, *text);
-	snprintf(name, sizeof(name), "%016llx", (unsigned long long)hash);
-	return name;
+	sprintf(machine.name, "%016llx", (unsigned long long)hash);
 }
 
 /* From the notes of the kernel. */
@@ -1088,7 +1075,7 @@ static void write_fingerprint(FILE *file, const char *command)
 	kernel_build_id(build_id, sizeof(build_id));
 	configuration_name(configuration, sizeof(configuration));
 	fprintf(file, "\"fingerprint\": {\n  \"machine_name\": %s,\n  \"machine\": %s,\n",
-		quoted(machine_name()), quoted(machine_text()));
+		quoted(machine.name), quoted(machine.text));
 	fprintf(file, "  \"kernel\": %s,\n  \"build_id\": %s,\n  \"configuration\": %s,\n",
 		quoted(text), quoted(build_id), quoted(configuration));
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
@@ -1396,7 +1383,7 @@ static void find_limits_file(void)
 		snprintf(base.path, sizeof(base.path), "%s", named);
 	else
 		snprintf(base.path, sizeof(base.path), "%s%s/sched_latency/%s",
-			 config ?: home ?: "", config ? "" : "/.config", machine_name());
+			 config ?: home ?: "", config ? "" : "/.config", machine.name);
 }
 
 static void add_limit(const char *text, const char *source)
@@ -1488,7 +1475,6 @@ static void read_limits(const char *tool)
 /* What has to be equal for a comparison. */
 static const char *valid_now(const struct workload *workload)
 {
-	const char *machine = machine_text();
 	static char text[4096];
 	char governor[64];
 	int len;
@@ -1498,7 +1484,7 @@ static const char *valid_now(const struct workload *workload)
 		      cpus_next(&common.cpus, -1)) < 0)
 		sprintf(governor, "none");
 	len = sprintf(text, "measurement %d, %.800s, governor %s, --cpus %.1000s", MEASUREMENT,
-		      machine, governor, cpus_list(&common.cpus));
+		      machine.text, governor, cpus_list(&common.cpus));
 	for (const struct option_row *row = workload->rows;
 	     row < workload->rows + workload->nr_rows; row++)
 		if (!(row->type & HARMLESS))
@@ -1644,23 +1630,16 @@ static void judge_above(struct verdict *verdict, const struct test *test,
 		verdict->result = KSFT_FAIL;
 }
 
-static bool is_time(const struct metric *metric)
-{
-	return !strcmp(metric->unit, "ns");
-}
-
 /*
  * Limits for any machine: in ms, because a machine that is fit to run Linux is
  * faster by far. That of a timer has to be below the jiffy by which a broken one
  * is late, unless the kernel has no better timers; a turn may end with a jiffy.
  */
-static double limit_of(const struct test *test, const struct metric *metric)
+static double limit_ns(const struct test *test)
 {
 	struct timespec jiffy = {}, grain = {};
 	double limit = 1e6 * test->most_ms;
 
-	if (!is_time(metric))
-		return 50;
 	clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy);
 	clock_getres(CLOCK_MONOTONIC, &grain);
 	if (test->most_ms == TURN_MS)
@@ -1671,54 +1650,47 @@ static double limit_of(const struct test *test, const struct metric *metric)
 }
 
 /*
- * The percentage of the CPUs that others need as an excuse. For a tenth of the
- * rounds it is a tenth of one CPU. A real-time task that is twice as late takes
- * twice as much of them, and so does time that a task was seen to run; a quarter
- * is enough for all, because one of two CPUs may be gone for half of the time. An
- * ordinary task queues behind others, and who had little can be in front of it
- * all the time.
+ * The worst of all runs and metrics decides. Others are an excuse if they had a
+ * percentage of the CPUs. For a tenth of the rounds it is a tenth of one CPU. A
+ * real-time task that is twice as late takes twice as much of them, and so does
+ * time that a task was seen to run; a quarter is enough for all, because one of
+ * two CPUs may be gone for half of the time. An ordinary task queues behind
+ * others, and who had little can be in front of it all the time.
  */
-static double excuse(const struct test *test, const struct metric *metric, double limit)
-{
-	if (!is_time(metric))
-		return (limit - metric->value) / cpus_count(&common.cpus);
-	if (!test->realtime && !test->own_time)
-		return MOST_OTHERS;
-	return fmin(MOST_OTHERS * metric->value / limit, 25);
-}
-
-/* The worst of all runs and metrics decides. */
 static void judge_at_most(struct verdict *verdict, const struct test *test,
 			  const struct batch *batch)
 {
 	static const int results[] = { KSFT_PASS, KSFT_SKIP, KSFT_FAIL };
-	double worst_used = -1;
+	double worst_used = -1, nr_cpus = cpus_count(&common.cpus);
 	int worst = 0;
 
 	for_each_metric(name, test)
 		for (int run = 0; run < batch->nr; run++) {
 			const struct disturbance *found = &batch->runs[run]->disturbance;
 			const struct metric *metric = find_metric(batch->runs[run], *name);
-			double limit, used, others;
+			bool time = metric && !strcmp(metric->unit, "ns");
+			double limit = time ? limit_ns(test) : 50, used, excuse, others;
 			int bad;
 
 			if (!metric)
 				continue;
-			limit = limit_of(test, metric);
-			used = is_time(metric) ? metric->value / limit : limit / metric->value;
+			used = time ? metric->value / limit : limit / metric->value;
+			excuse = MOST_OTHERS;
+			if (!time)
+				excuse = (limit - metric->value) / nr_cpus;
+			else if (test->realtime || test->own_time)
+				excuse = fmin(MOST_OTHERS * used, 25);
 			/* A CPU that stands still is no excuse for a task on a wrong one. */
-			others = found->steal + found->irq +
-				 (is_time(metric) ? found->hidden : 0) +
-				 (test->realtime ? 0 : found->others) +
-				 found->realtime / cpus_count(&common.cpus);
-			bad = used <= 1 ? 0 : 2 - (others > excuse(test, metric, limit));
+			others = found->steal + found->irq + found->realtime / nr_cpus +
+				 (time ? found->hidden : 0) + (test->realtime ? 0 : found->others);
+			bad = used <= 1 ? 0 : 2 - (others > excuse);
 			if (bad < worst || (bad == worst && used <= worst_used))
 				continue;
 			worst = bad;
 			worst_used = used;
 			verdict->text[0] = '\0';
 			say(verdict, "%s %s, at %s %s on any machine", metric->name,
-			    figure(metric->unit, metric->value), is_time(metric) ? "most" : "least",
+			    figure(metric->unit, metric->value), time ? "most" : "least",
 			    figure(metric->unit, limit));
 			if (bad == 1)
 				say(verdict, "others had %.0f %% of the CPUs", others);
@@ -2119,16 +2091,13 @@ static struct results *run_once(const struct workload *workload)
 		;
 	if (all->done || all->error[0])
 		return all;
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
-		snprintf(all->error, sizeof(all->error),
-			 "an RT thread ran for %d s without sleep: ended by RLIMIT_RTTIME",
-			 RTTIME_US / 1000000);
-	else if (WIFSIGNALED(status))
-		snprintf(all->error, sizeof(all->error), "the run was killed: %s",
-			 strsignal(WTERMSIG(status)));
+	if (WIFEXITED(status))
+		sprintf(all->error, "the run ended early: exit %d", WEXITSTATUS(status));
+	else if (WTERMSIG(status) == SIGXCPU)
+		sprintf(all->error, "an RT thread ran for %d s without sleep: ended by %s",
+			RTTIME_US / 1000000, "RLIMIT_RTTIME");
 	else
-		snprintf(all->error, sizeof(all->error), "the run ended early: exit %d",
-			 WEXITSTATUS(status));
+		sprintf(all->error, "the run was killed: %s", strsignal(WTERMSIG(status)));
 	return all;
 }
 
@@ -2171,13 +2140,6 @@ static struct batch run_batch(const struct workload *workload, const char *comma
 	return batch;
 }
 
-static void print_help(const struct workload *workload)
-{
-	printf("usage: %s [options]\n\n%s\n\n", workload->name, workload->about);
-	print_rows(workload->rows, workload->nr_rows);
-	print_rows(common_rows, ARRAY_SIZE(common_rows));
-}
-
 int workload_main(const struct workload *workload, int argc, char **argv)
 {
 	static struct verdict verdicts[MOST_TESTS];
@@ -2189,16 +2151,19 @@ int workload_main(const struct workload *workload, int argc, char **argv)
 		size_t len = strlen(command);
 
 		snprintf(command + len, sizeof(command) - len, "%s%s", i ? " " : "", argv[i]);
-		if (!strcmp(argv[i], "--help")) {
-			print_help(workload);
-			return KSFT_PASS;
-		}
+		if (strcmp(argv[i], "--help"))
+			continue;
+		printf("usage: %s [options]\n\n%s\n\n", workload->name, workload->about);
+		print_rows(workload->rows, workload->nr_rows);
+		print_rows(common_rows, ARRAY_SIZE(common_rows));
+		return KSFT_PASS;
 	}
 	ksft_print_header();
 	parse_options(workload, argc, argv);
 	for (char *one = strtok(strdup(common.limit ?: ""), ","); one; one = strtok(NULL, ","))
 		add_limit(one, "--limit");
 	choose_cpus();
+	read_machine();
 	find_limits_file();
 	read_limits(workload->name);
 	json_rows.size = (sysconf(_SC_NPROCESSORS_CONF) + 64) << 10;

@@ -300,4 +300,16 @@ struct workload {
 
 int workload_main(const struct workload *workload, int argc, char **argv);
 
+/* Of a program with measure(), and with arrays of rows and tests. */
+#define WORKLOAD_MAIN(name, cannot, about)						\
+	int main(int argc, char **argv)							\
+	{										\
+		static const struct workload workload = {				\
+			name, about, rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests),	\
+			cannot, measure							\
+		};									\
+											\
+		exit(workload_main(&workload, argc, argv));				\
+	}
+
 #endif

@@ -160,13 +160,5 @@ static const struct test tests[] = {
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
-int main(int argc, char **argv)
-{
-	static const struct workload workload = {
-		"sleep_storm",
-		"Many processes that sleep for 1 ms again and again: a load for the balancer.",
-		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), cannot, measure
-	};
-
-	return workload_main(&workload, argc, argv);
-}
+WORKLOAD_MAIN("sleep_storm", cannot,
+	      "Many processes that sleep for 1 ms again and again: a load for the balancer.")

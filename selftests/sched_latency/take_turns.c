@@ -59,13 +59,5 @@ static const struct test tests[] = {
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
-int main(int argc, char **argv)
-{
-	static const struct workload workload = {
-		"take_turns",
-		"How long a task keeps its CPU while another one waits for it.",
-		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), NULL, measure
-	};
-
-	return workload_main(&workload, argc, argv);
-}
+WORKLOAD_MAIN("take_turns", NULL,
+	      "How long a task keeps its CPU while another one waits for it.")

@@ -263,13 +263,5 @@ static const struct test tests[] = {
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
-int main(int argc, char **argv)
-{
-	static const struct workload workload = {
-		"task_moves",
-		"Whether a task gets the CPU that is free for it: woken, pushed or pulled.",
-		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), cannot, measure
-	};
-
-	return workload_main(&workload, argc, argv);
-}
+WORKLOAD_MAIN("task_moves", cannot,
+	      "Whether a task gets the CPU that is free for it: woken, pushed or pulled.")

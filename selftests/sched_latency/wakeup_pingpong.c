@@ -255,13 +255,5 @@ static const struct test tests[] = {
 	{ .name = "within_limits", .rule = LIMITS },
 };
 
-int main(int argc, char **argv)
-{
-	static const struct workload workload = {
-		"wakeup_pingpong",
-		"How long it takes to wake a task by a futex, an eventfd or a pipe, near and far.",
-		rows, ARRAY_SIZE(rows), tests, ARRAY_SIZE(tests), NULL, measure
-	};
-
-	return workload_main(&workload, argc, argv);
-}
+WORKLOAD_MAIN("wakeup_pingpong", NULL,
+	      "How long it takes to wake a task by a futex, an eventfd or a pipe, near and far.")

@@ -21,7 +21,7 @@ from schedlib.tree.kernel_tree import Tree
 
 DIRECTORY = SELFTESTS / "sched_latency"
 
-WORKLOADS = sorted(path.stem for path in DIRECTORY.glob("*.c") if "return workload_main(" in path.read_text())
+WORKLOADS = sorted(path.stem for path in DIRECTORY.glob("*.c") if "WORKLOAD_MAIN(" in path.read_text())
 """All programs but that of the partitions."""
 
 TINY: Mapping[str, tuple[str, ...]] = {
