@@ -67,15 +67,15 @@ static bool choose_cpus(void)
 
 static bool make_partition(const char *name, const struct cpus *cpus)
 {
-	char said[256] = "";
+	const char *kind = text_of("%s/cpuset.cpus.partition", name), *said = NULL;
 
-	if (!mkdir(name, 0755) && write_text(cpus_list(cpus), "%s/cpuset.cpus", name) &&
-	    write_text("root", "%s/cpuset.cpus.partition", name) &&
-	    read_text(said, sizeof(said), "%s/cpuset.cpus.partition", name) > 0 &&
-	    !strcmp(said, "root"))
+	if (!mkdir(name, 0755) && write_text(cpus_list(cpus), text_of("%s/cpuset.cpus", name)) &&
+	    write_text("root", kind))
+		said = read_text(kind);
+	if (said && !strcmp(said, "root"))
 		return true;
 	ksft_print_msg("%s/%s with CPUs %s is no partition: %s\n", cgroup, name, cpus_list(cpus),
-		       said[0] ? said : strerror(errno));
+		       said ?: strerror(errno));
 	return false;
 }
 
@@ -83,7 +83,7 @@ static bool end_partition(const char *name)
 {
 	__u64 end = now() + SCAN_STARTS * NS_PER_S;
 
-	write_text("member", "%s/cpuset.cpus.partition", name);
+	write_text("member", text_of("%s/cpuset.cpus.partition", name));
 	/* A task that has just ended may still be counted. */
 	while (rmdir(name) && errno != ENOENT) {
 		if (errno != EBUSY || now() > end) {
@@ -164,7 +164,7 @@ static int run(void)
 static bool find_cgroup(void)
 {
 	FILE *mounts = fopen("/proc/self/mounts", "re");
-	char type[64], controllers[256];
+	char type[64];
 	bool found = false;
 
 	while (mounts && !found && fscanf(mounts, "%*s %255s %63s %*[^\n]", cgroup, type) == 2)
@@ -172,8 +172,7 @@ static bool find_cgroup(void)
 	if (mounts)
 		fclose(mounts);
 	return found && !chdir(cgroup) &&
-	       read_text(controllers, sizeof(controllers), "cgroup.controllers") > 0 &&
-	       strstr(controllers, "cpuset");
+	       strstr(read_text("cgroup.controllers") ?: "", "cpuset");
 }
 
 /* Also removes what an earlier run left when it was killed. */
@@ -188,7 +187,7 @@ static void end_partitions(void)
 int main(int argc, char **argv)
 {
 	int status = 0, signo;
-	char enabled[256];
+	bool enabled;
 	sigset_t signals;
 	pid_t child;
 
@@ -208,8 +207,8 @@ int main(int argc, char **argv)
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
-	if (read_text(enabled, sizeof(enabled), "cgroup.subtree_control") < 0 ||
-	    !write_text("+cpuset", "cgroup.subtree_control"))
+	enabled = strstr(read_text("cgroup.subtree_control") ?: "", "cpuset");
+	if (!write_text("+cpuset", "cgroup.subtree_control"))
 		ksft_exit_skip("the cpuset controller cannot be used: %s\n", strerror(errno));
 	end_partitions();
 
@@ -223,7 +222,7 @@ int main(int argc, char **argv)
 			kill(child, SIGKILL);
 	} while (!waitpid(child, &status, WNOHANG));
 	end_partitions();
-	if (!strstr(enabled, "cpuset"))
+	if (!enabled)
 		write_text("-cpuset", "cgroup.subtree_control");
 	return WIFEXITED(status) ? WEXITSTATUS(status) : KSFT_FAIL;
 }

@@ -199,32 +199,30 @@ static void run_slice(enum variant variant, int round)
 
 static void report(enum variant variant)
 {
-	double ratios[MOST_ROUNDS], times[MOST_ROUNDS];
 	bool measurable = nr_cpus > 2 && nr_groups[variant] > 1 && nr_groups[variant] < nr_cpus;
-	char absent[64];
+	double ratios[MOST_ROUNDS], times[MOST_ROUNDS];
+	const char *name = names[variant];
+	__u64 n = turns_of[variant];
 
 	if (variant != EMPTY && !nr_groups[variant]) {
-		add_absent(names[variant], "sysfs does not show what these CPUs share");
+		add_absent(name, "sysfs does not show what these CPUs share");
 		return;
 	}
-	add_metric(EXACT, NEITHER, "masks", nr_groups[variant], 1, "%s.masks", names[variant]);
-	add_metric(EXACT, NEITHER, "operations", turns_of[variant], turns_of[variant],
-		   "%s.operations", names[variant]);
-	add_metric(EXACT, LOWER, "bits", lost[variant], turns_of[variant], "%s.lost",
-		   names[variant]);
+	add_metric(EXACT, NEITHER, "masks", nr_groups[variant], 1, text_of("%s.masks", name));
+	add_metric(EXACT, NEITHER, "operations", n, n, text_of("%s.operations", name));
+	add_metric(EXACT, LOWER, "bits", lost[variant], n, text_of("%s.lost", name));
 	for (int round = 0; round < nr_rounds; round++) {
 		measurable = measurable && ns_of[GLOBAL][round] > 0;
 		times[round] = ns_of[variant][round];
 		ratios[round] = 100 * times[round] / ns_of[GLOBAL][round];
 	}
-	add_metric(QUANTILE, LOWER, "ns", median_of(times, nr_rounds), turns_of[variant],
-		   "%s.ns_per_operation", names[variant]);
-	snprintf(absent, sizeof(absent), "%s.percent_of_global", names[variant]);
+	add_metric(QUANTILE, LOWER, "ns", median_of(times, nr_rounds), n,
+		   text_of("%s.ns_per_operation", name));
+	name = text_of("%s.percent_of_global", name);
 	if (measurable)
-		add_metric(QUANTILE, LOWER, "%", median_of(ratios, nr_rounds), turns_of[variant],
-			   "%s", absent);
+		add_metric(QUANTILE, LOWER, "%", median_of(ratios, nr_rounds), n, name);
 	else
-		add_absent(absent, "one mask, or a mask for each CPU, or too little contention");
+		add_absent(name, "one mask, or a mask for each CPU, or too little contention");
 }
 
 static void measure(void)

@@ -37,48 +37,43 @@
 struct common common;
 const char *sysfs = "/sys";
 
-/* Files. */
+/* Texts. */
 
-static int open_named(int flags, const char *format, va_list args)
+const char *text_of(const char *format, ...)
 {
-	char path[PATH_MAX];
-
-	vsnprintf(path, sizeof(path), format, args);
-	return open(path, flags | O_CLOEXEC);
-}
-
-ssize_t read_text(char *text, size_t size, const char *format, ...)
-{
-	ssize_t len = -1;
-	size_t had = 0;
+	char *text = NULL;
 	va_list args;
-	int fd;
 
 	va_start(args, format);
-	fd = open_named(O_RDONLY, format, args);
+	if (vasprintf(&text, format, args) < 0)
+		ksft_exit_fail_perror("vasprintf");
 	va_end(args);
-	while (fd >= 0 && (len = read(fd, text + had, size - 1 - had)) > 0)
+	return text;
+}
+
+char *read_text(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	static char text[LIST_SIZE];
+	ssize_t len = -1;
+	size_t had = 0;
+
+	while (fd >= 0 && (len = read(fd, text + had, sizeof(text) - 1 - had)) > 0)
 		had += len;
 	if (fd >= 0)
 		close(fd);
 	had -= had && text[had - 1] == '\n';
 	text[had] = '\0';
-	return len < 0 ? -1 : (ssize_t)had;
+	return len < 0 ? NULL : text;
 }
 
-bool write_text(const char *text, const char *format, ...)
+bool write_text(const char *text, const char *path)
 {
-	va_list args;
-	ssize_t len;
-	int fd;
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : write(fd, text, strlen(text));
 
-	va_start(args, format);
-	fd = open_named(O_WRONLY, format, args);
-	va_end(args);
-	if (fd < 0)
-		return false;
-	len = write(fd, text, strlen(text));
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return len >= 0;
 }
 
@@ -130,33 +125,31 @@ const char *cpus_list(const struct cpus *set)
 	return text;
 }
 
-bool cpus_read(struct cpus *set, const char *format, ...)
+bool cpus_read(struct cpus *set, const char *name)
 {
-	char name[128], text[LIST_SIZE];
-	va_list args;
+	const char *text = read_text(text_of("%s/devices/system/%s", sysfs, name));
 
-	va_start(args, format);
-	vsnprintf(name, sizeof(name), format, args);
-	va_end(args);
-	return read_text(text, sizeof(text), "%s/devices/system/%s", sysfs, name) > 0 &&
-	       cpus_parse(text, set);
+	return text && cpus_parse(text, set);
 }
 
 /* The cache of the highest level of a CPU that holds data, or -1. */
 static int llc_of(int cpu)
 {
 	int best = 0, found = -1;
-	char level[16], type[32];
 
-#define CACHE	"%s/devices/system/cpu/cpu%d/cache/index%d/"
-	for (int i = 0; read_text(level, sizeof(level), CACHE "level", sysfs, cpu, i) > 0; i++) {
-		read_text(type, sizeof(type), CACHE "type", sysfs, cpu, i);
-		if (atoi(level) > best && strcmp(type, "Instruction")) {
-			best = atoi(level);
+	for (int i = 0;; i++) {
+		const char *at = text_of("%s/devices/system/cpu/cpu%d/cache/index%d", sysfs, cpu,
+					 i);
+		int level = atoi(read_text(text_of("%s/level", at)) ?: "");
+		const char *type = read_text(text_of("%s/type", at));
+
+		if (!level || !type)
+			return found;
+		if (level > best && strcmp(type, "Instruction")) {
+			best = level;
 			found = i;
 		}
 	}
-	return found;
 }
 
 bool cpus_sharing(int cpu, enum sharing what, struct cpus *set)
@@ -167,21 +160,21 @@ bool cpus_sharing(int cpu, enum sharing what, struct cpus *set)
 		[PACKAGE] = "package_cpus_list",
 	};
 	struct cpus nodes = {};
-	char name[128];
+	const char *name;
 
 	if (what == NODE) {
 		cpus_read(&nodes, "node/online");
 		for_each_cpu(node, &nodes)
-			if (cpus_read(set, "node/node%d/cpulist", node) && cpus_has(set, cpu))
+			if (cpus_read(set, text_of("node/node%d/cpulist", node)) &&
+			    cpus_has(set, cpu))
 				return true;
 		return false;
 	}
 	if (what == LLC)
-		snprintf(name, sizeof(name), "cpu/cpu%d/cache/index%d/shared_cpu_list", cpu,
-			 llc_of(cpu));
+		name = text_of("cpu/cpu%d/cache/index%d/shared_cpu_list", cpu, llc_of(cpu));
 	else
-		snprintf(name, sizeof(name), "cpu/cpu%d/topology/%s", cpu, lists[what]);
-	if (!cpus_read(set, "%s", name))
+		name = text_of("cpu/cpu%d/topology/%s", cpu, lists[what]);
+	if (!cpus_read(set, name))
 		return false;
 	/* Else all results would be wrong. */
 	if (!cpus_has(set, cpu))
@@ -349,33 +342,24 @@ static struct results *results_new(void)
 }
 
 struct metric *add_metric(enum kind kind, enum direction direction, const char *unit,
-			  double value, __u64 n, const char *format, ...)
+			  double value, __u64 n, const char *name)
 {
 	struct metric *metric = &all->metrics[all->nr_metrics++];
-	va_list args;
 
 	if (all->nr_metrics > MOST_METRICS)
 		ksft_exit_fail_msg("more than %d metrics\n", MOST_METRICS);
-	va_start(args, format);
-	vsnprintf(metric->name, sizeof(metric->name), format, args);
-	va_end(args);
+	*metric = (struct metric){ .kind = kind, .direction = direction, .value = value, .n = n,
+				   .cpu = -1 };
+	snprintf(metric->name, sizeof(metric->name), "%s", name);
 	snprintf(metric->unit, sizeof(metric->unit), "%s", unit);
-	metric->direction = direction;
-	metric->kind = kind;
-	metric->value = value;
-	metric->n = n;
-	metric->cpu = -1;
 	return metric;
 }
 
-void add_absent(const char *name, const char *format, ...)
+void add_absent(const char *name, const char *why)
 {
-	struct metric *metric = add_metric(EXACT, NEITHER, "", 0, 0, "%s", name);
-	va_list args;
+	struct metric *metric = add_metric(EXACT, NEITHER, "", 0, 0, name);
 
-	va_start(args, format);
-	vsnprintf(metric->absent, sizeof(metric->absent), format, args);
-	va_end(args);
+	snprintf(metric->absent, sizeof(metric->absent), "%s", why);
 }
 
 double percent(double part, double whole)
@@ -487,7 +471,6 @@ void samples_new(struct samples *samples)
 /* Only the first one beyond the threshold stops tracing. */
 static void note_threshold(int cpu, __u64 ns)
 {
-	static const char * const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
 	char text[80];
 	int none = 0;
 
@@ -495,11 +478,12 @@ static void note_threshold(int cpu, __u64 ns)
 					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
 	all->broken_ns = ns;
-	snprintf(text, sizeof(text), "sched_latency: CPU %d was %.1f us late\n", cpu, ns / 1e3);
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-		if (write_text(text, "%s/trace_marker", places[i]) &&
-		    write_text("0", "%s/tracing_on", places[i]))
-			return;
+	sprintf(text, "sched_latency: CPU %d was %.1f us late\n", cpu, ns / 1e3);
+	if (!write_text(text, "/sys/kernel/tracing/trace_marker") ||
+	    !write_text("0", "/sys/kernel/tracing/tracing_on")) {
+		write_text(text, "/sys/kernel/debug/tracing/trace_marker");
+		write_text("0", "/sys/kernel/debug/tracing/tracing_on");
+	}
 }
 
 bool beyond_threshold(void)
@@ -565,15 +549,16 @@ void add_samples(const char *name, const struct samples *samples, bool worst)
 				at[i] = cpu;
 			}
 	}
-	add_metric(EXACT, NEITHER, "samples", sum->n, sum->n, "%s.samples", name);
+	add_metric(EXACT, NEITHER, "samples", sum->n, sum->n,
+		   text_of("%s.samples", name));
 	for (size_t i = 0; i < ARRAY_SIZE(quantiles) && sum->n; i++)
 		add_metric(QUANTILE, LOWER, "ns", histogram_quantile(sum, quantiles[i].share),
-			   sum->n, "%s.%s", name, quantiles[i].name);
+			   sum->n, text_of("%s.%s", name, quantiles[i].name));
 	for (size_t i = 0; i < ARRAY_SIZE(names) && worst; i++)
 		if (most[i] >= 0)
 			add_metric(i < 2 ? QUANTILE : RATE, LOWER, i < 2 ? "ns" : "%", most[i],
-				   samples->on[at[i]].n, "%s.worst_cpu_%s", name,
-				   names[i])->cpu = at[i];
+				   samples->on[at[i]].n,
+				   text_of("%s.worst_cpu_%s", name, names[i]))->cpu = at[i];
 	if (sum->n)
 		fprintf(json_bars.file, ",\n  \"%s\": [", name);
 	for (int i = 0, nr = 0; i < BUCKETS; i++)
@@ -706,11 +691,11 @@ static void await_ready(void)
 /* When it sleeps: the syscall file of a thread that is off its CPU names its system call. */
 static void wake_wakee(void)
 {
-	char text[256];
+	const char *path = text_of("/proc/self/task/%d/syscall", wakee.tid), *text;
 
 	do {
-		must(read_text(text, sizeof(text), "/proc/self/task/%d/syscall", wakee.tid) > 0,
-		     "a wake-up failed");
+		text = read_text(path);
+		must(text, "a wake-up failed");
 	} while (!strncmp(text, "running", 7) || atoi(text) != SYS_read);
 	wakee.stamp = now();
 	must(write(wakee.pipe[1], "", 1) == 1, "a wake-up failed");
@@ -765,6 +750,7 @@ void wake_from_cluster(const struct place *place, int wakeups, int patience,
 /* A flag in /proc/PID/stat, and a policy. */
 #define KERNEL_THREAD	0x00200000
 #define DEADLINE	6
+#define THROTTLED	"%s/devices/system/cpu/cpu%d/thermal_throttle/core_throttle_count"
 /* The largest number of a process. */
 #define MOST_PIDS	(4 << 20)
 
@@ -776,7 +762,7 @@ static void count_cpus(int sign, struct disturbance *found)
 {
 	unsigned long long irq, softirq, steal;
 	FILE *file = fopen("/proc/stat", "re");
-	char line[512], text[64];
+	char line[512];
 	int of;
 
 	while (file && fgets(line, sizeof(line), file) && !strncmp(line, "cpu", 3))
@@ -788,9 +774,7 @@ static void count_cpus(int sign, struct disturbance *found)
 	if (file)
 		fclose(file);
 	for_each_cpu(cpu, &common.cpus)
-		if (read_text(text, sizeof(text), "%s/devices/system/cpu/cpu%d/%s", sysfs, cpu,
-			      "thermal_throttle/core_throttle_count") > 0)
-			found->throttled += sign * atof(text);
+		found->throttled += sign * atof(read_text(text_of(THROTTLED, sysfs, cpu)) ?: "");
 }
 
 /* What processes had since the last call, and the name of the busiest. */
@@ -804,14 +788,16 @@ static void read_others(struct disturbance *found, double per_tick, char *busies
 		/* Numbered as in proc(5). */
 		unsigned long fields[42] = {};
 		pid_t pid = atoi(entry->d_name);
-		char text[1024], *end;
+		char *text, *end;
 		double share;
 
-		if (pid <= 0 || pid >= MOST_PIDS || pid == getpid() || pid == getppid() ||
-		    read_text(text, sizeof(text), "/proc/%d/stat", pid) < 0)
+		if (pid <= 0 || pid >= MOST_PIDS || pid == getpid() || pid == getppid())
 			continue;
-		end = strrchr(text, ')');
-		for (int i = 3; end && *end && i < 42; i++) {
+		text = read_text(text_of("/proc/%d/stat", pid));
+		end = text ? strrchr(text, ')') : NULL;
+		if (!end)
+			continue;
+		for (int i = 3; *end && i < 42; i++) {
 			end += strcspn(end, " ");
 			end += strspn(end, " ");
 			fields[i] = strtoul(end, NULL, 10);
@@ -945,21 +931,19 @@ static __u64 hash_more(__u64 hash, unsigned char byte)
 	return (hash ^ byte) * 0x100000001b3ULL;
 }
 
-static void cpu_model(char text[256])
+static const char *cpu_model(void)
 {
-	char info[4096] = "\n", implementer[32], part[32];
-	const char *at;
+	const char *info = text_of("\n%s", read_text("/proc/cpuinfo") ?: ""), *at;
+	char model[256], part[32];
 
-	read_text(info + 1, sizeof(info) - 1, "/proc/cpuinfo");
 	at = strstr(info, "\nmodel name") ?: strstr(info, "\ncpu\t") ?: "";
-	text[0] = '\0';
-	if (sscanf(at, " %*[^:]: %255[^\n]", text) == 1)
-		return;
+	if (sscanf(at, " %*[^:]: %255[^\n]", model) == 1)
+		return text_of("%s", model);
 	/* Two lines are between these. */
 	at = strstr(info, "\nCPU implementer") ?: "";
-	if (sscanf(at, " %*[^:]: %30s %*[^:]: %*s %*[^:]: %*s CPU part : %30s", implementer,
-		   part) == 2)
-		sprintf(text, "implementer %s part %s", implementer, part);
+	if (sscanf(at, " %*[^:]: %30s %*[^:]: %*s %*[^:]: %*s CPU part : %30s", model, part) == 2)
+		return text_of("implementer %s part %s", model, part);
+	return "";
 }
 
 /* How many of them are the first of those that share it; 0 if unknown. */
@@ -988,12 +972,10 @@ static void read_machine(void)
 	__u64 hash = HASH_START;
 	struct utsname name;
 	struct cpus cpus;
-	char model[256];
 
 	uname(&name);
-	cpu_model(model);
 	cpus_allowed(&cpus);
-	sprintf(machine.text, "%s %s, CPUs %.256s, %d LLCs, %d nodes", name.machine, model,
+	sprintf(machine.text, "%s %s, CPUs %.256s, %d LLCs, %d nodes", name.machine, cpu_model(),
 		cpus_list(&cpus), count_shared(&cpus, LLC), count_shared(&cpus, NODE));
 	for (const char *text = machine.text; *text; text++)
 		hash = hash_more(hash, *text);
@@ -1001,7 +983,7 @@ static void read_machine(void)
 }
 
 /* From the notes of the kernel. */
-static void kernel_build_id(char *text, size_t size)
+static const char *kernel_build_id(void)
 {
 	static const struct {
 		__u32 type;
@@ -1010,30 +992,30 @@ static void kernel_build_id(char *text, size_t size)
 	FILE *file = fopen("/sys/kernel/notes", "re");
 	const unsigned char *found = NULL;
 	unsigned char notes[4096];
+	static char id[64];
 
-	text[0] = '\0';
 	if (file) {
 		found = memmem(notes, fread(notes, 1, sizeof(notes), file), &kind, sizeof(kind));
 		fclose(file);
 	}
 	/* The length of the ID is in front of that, and the ID follows. */
-	for (size_t i = 0; found && i < ((__u32 *)found)[-1] && 2 * i + 2 < size; i++)
-		sprintf(text + 2 * i, "%02x", found[sizeof(kind) + i]);
+	for (size_t i = 0; found && i < ((__u32 *)found)[-1] && 2 * i + 2 < sizeof(id); i++)
+		sprintf(id + 2 * i, "%02x", found[sizeof(kind) + i]);
+	return id;
 }
 
 /* A hash of the kernel's compressed configuration, to tell two apart. */
-static void configuration_name(char *text, size_t size)
+static const char *configuration_name(void)
 {
 	FILE *file = fopen("/proc/config.gz", "re");
 	__u64 hash = HASH_START;
 
-	text[0] = '\0';
 	if (!file)
-		return;
+		return "";
 	for (int byte = getc(file); byte != EOF; byte = getc(file))
 		hash = hash_more(hash, byte);
 	fclose(file);
-	snprintf(text, size, "config.gz fnv1a %016llx", (unsigned long long)hash);
+	return text_of("config.gz fnv1a %016llx", (unsigned long long)hash);
 }
 
 /* The file of a run: JSON in schema run-1 of schedline, each metric on a line of its own. */
@@ -1067,21 +1049,17 @@ static void write_fingerprint(FILE *file, const char *command)
 		  "/sys/devices/system/clocksource/clocksource0/current_clocksource" },
 		{ "governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor" },
 	};
-	char text[4096], build_id[64], configuration[64];
 	struct utsname name;
 
 	uname(&name);
-	snprintf(text, sizeof(text), "%s %s", name.release, name.version);
-	kernel_build_id(build_id, sizeof(build_id));
-	configuration_name(configuration, sizeof(configuration));
 	fprintf(file, "\"fingerprint\": {\n  \"machine_name\": %s,\n  \"machine\": %s,\n",
 		quoted(machine.name), quoted(machine.text));
 	fprintf(file, "  \"kernel\": %s,\n  \"build_id\": %s,\n  \"configuration\": %s,\n",
-		quoted(text), quoted(build_id), quoted(configuration));
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		read_text(text, sizeof(text), "%s", files[i][1]);
-		fprintf(file, "  \"%s\": %s,\n", files[i][0], quoted(text));
-	}
+		quoted(text_of("%s %s", name.release, name.version)), quoted(kernel_build_id()),
+		quoted(configuration_name()));
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		fprintf(file, "  \"%s\": %s,\n", files[i][0],
+			quoted(text_of("%s", read_text(files[i][1]) ?: "")));
 	fprintf(file, "  \"compiler\": %s,\n  \"command_line\": %s\n},\n", quoted(__VERSION__),
 		quoted(command));
 }
@@ -1146,10 +1124,9 @@ static void write_run(FILE *file, const struct results *results, const char *too
 /* The whole text or the old file, or the end of the program, which says @what it writes. */
 static void replace_file(const char *what, const char *path, const char *text)
 {
-	char new[PATH_MAX + 8];
+	const char *new = text_of("%s.new", path);
 	int fd, error;
 
-	snprintf(new, sizeof(new), "%s.new", path);
 	/* If a link exists there, do not write through it. */
 	unlink(new);
 	fd = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -1166,9 +1143,9 @@ static void replace_file(const char *what, const char *path, const char *text)
 static void keep_run(const struct workload *workload, const struct results *results,
 		     const char *command, const char *status)
 {
-	const char *directory = getenv("SCHED_LATENCY_RESULTS"), *dot;
+	const char *directory = getenv("SCHED_LATENCY_RESULTS"), *path = common.json, *dot;
 	static int number;
-	char path[PATH_MAX], digits[16] = "", *text = NULL;
+	char *text = NULL;
 	size_t size;
 	FILE *memory = open_memstream(&text, &size);
 
@@ -1176,20 +1153,15 @@ static void keep_run(const struct workload *workload, const struct results *resu
 		ksft_exit_fail_perror("open_memstream");
 	write_run(memory, results, workload->name, command, status);
 	fclose(memory);
-	if (++number > 1)
-		sprintf(digits, "-%d", number);
-	if (common.json) {
-		dot = strrchr(common.json, '.');
-		if (!dot || strchr(dot, '/'))
-			dot = common.json + strlen(common.json);
-		snprintf(path, sizeof(path), "%.*s%s%s", (int)(dot - common.json), common.json,
-			 digits, dot);
+	dot = path ? strrchr(path, '.') : NULL;
+	if (path && (!dot || strchr(dot, '/')))
+		dot = path + strlen(path);
+	if (++number > 1 && path)
+		path = text_of("%.*s-%d%s", (int)(dot - path), path, number, dot);
+	if (path)
 		replace_file("--json", path, text);
-	}
-	if (directory) {
-		snprintf(path, sizeof(path), "%s/%s.json", directory, workload->name);
-		replace_file("--json", path, text);
-	}
+	if (directory)
+		replace_file("--json", text_of("%s/%s.json", directory, workload->name), text);
 	free(text);
 }
 
@@ -1223,18 +1195,18 @@ static int type_of(const struct option_row *row)
 /* The value of an option, also for --help and for what a baseline depends on. */
 static const char *value_text(const struct option_row *row)
 {
-	static char text[256];
-
-	text[0] = '\0';
-	if (type_of(row) == FLAG)
-		snprintf(text, sizeof(text), "%d", *(bool *)row->to);
-	else if (type_of(row) == COUNT)
-		snprintf(text, sizeof(text), "%d", *(int *)row->to);
-	else if (type_of(row) == NUMBER || type_of(row) == DURATION)
-		snprintf(text, sizeof(text), "%g", *(double *)row->to);
-	else if (type_of(row) == WORD && *(const char **)row->to)
-		snprintf(text, sizeof(text), "%s", *(const char **)row->to);
-	return text;
+	switch (type_of(row)) {
+	case FLAG:
+		return text_of("%d", *(bool *)row->to);
+	case COUNT:
+		return text_of("%d", *(int *)row->to);
+	case WORD:
+		return *(const char **)row->to ?: "";
+	case CPUS:
+		return "";
+	default:
+		return text_of("%g", *(double *)row->to);
+	}
 }
 
 static void print_rows(const struct option_row *rows, int nr)
@@ -1243,14 +1215,12 @@ static void print_rows(const struct option_row *rows, int nr)
 
 	for (const struct option_row *row = rows; row < rows + nr; row++) {
 		const char *given = value_text(row);
-		char text[64], letter[8] = "";
+		const char *letter = row->letter ? text_of("-%c, ", row->letter) : "";
 
 		if (!row->help)
 			continue;
-		if (row->letter)
-			sprintf(letter, "-%c, ", row->letter);
-		snprintf(text, sizeof(text), "%s--%s%s", letter, row->name, values[type_of(row)]);
-		printf("  %-24s %s", text, row->help);
+		printf("  %-24s %s", text_of("%s--%s%s", letter, row->name, values[type_of(row)]),
+		       row->help);
 		printf(*given && strcmp(given, "0") ? " (%s)\n" : "\n", given);
 	}
 }
@@ -1374,18 +1344,6 @@ static struct {
 	char *others;
 } base;
 
-static void find_limits_file(void)
-{
-	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-	const char *named = common.limits ?: getenv("SCHED_LATENCY_LIMITS");
-
-	if (named)
-		snprintf(base.path, sizeof(base.path), "%s", named);
-	else
-		snprintf(base.path, sizeof(base.path), "%s%s/sched_latency/%s",
-			 config ?: home ?: "", config ? "" : "/.config", machine.name);
-}
-
 static void add_limit(const char *text, const char *source)
 {
 	if (base.nr_limits == MOST_LIMITS)
@@ -1475,20 +1433,15 @@ static void read_limits(const char *tool)
 /* What has to be equal for a comparison. */
 static const char *valid_now(const struct workload *workload)
 {
-	static char text[4096];
-	char governor[64];
-	int len;
+	const char *at = "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor", *governor, *text;
 
-	if (read_text(governor, sizeof(governor),
-		      "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor",
-		      cpus_next(&common.cpus, -1)) < 0)
-		sprintf(governor, "none");
-	len = sprintf(text, "measurement %d, %.800s, governor %s, --cpus %.1000s", MEASUREMENT,
-		      machine.text, governor, cpus_list(&common.cpus));
-	for (const struct option_row *row = workload->rows;
-	     row < workload->rows + workload->nr_rows; row++)
-		if (!(row->type & HARMLESS))
-			len += sprintf(text + len, ", --%s %s", row->name, value_text(row));
+	governor = read_text(text_of(at, cpus_next(&common.cpus, -1)));
+	text = text_of("measurement %d, %.800s, governor %s, --cpus %.1000s", MEASUREMENT,
+		       machine.text, governor ?: "none", cpus_list(&common.cpus));
+	for (int i = 0; i < workload->nr_rows; i++)
+		if (!(workload->rows[i].type & HARMLESS))
+			text = text_of("%s, --%s %s", text, workload->rows[i].name,
+				       value_text(&workload->rows[i]));
 	return text;
 }
 
@@ -1573,17 +1526,11 @@ static int missing(struct verdict *verdict, const struct results *run, const cha
 /* "20.9 us" of a metric in ns. */
 static const char *figure(const char *unit, double value)
 {
-	static char texts[4][64];
-	static int next;
-	char *text = texts[next++ % 4];
-
 	if (!strcmp(unit, "ns") && value >= 1e6)
-		snprintf(text, 64, "%.3g ms", value / 1e6);
-	else if (!strcmp(unit, "ns") && value >= 1e3)
-		snprintf(text, 64, "%.3g us", value / 1e3);
-	else
-		snprintf(text, 64, "%.4g %s", value, unit);
-	return text;
+		return text_of("%.3g ms", value / 1e6);
+	if (!strcmp(unit, "ns") && value >= 1e3)
+		return text_of("%.3g us", value / 1e3);
+	return text_of("%.4g %s", value, unit);
 }
 
 static void judge_count(struct verdict *verdict, const struct test *test,
@@ -1960,17 +1907,17 @@ static bool judge(struct verdict *verdicts, const struct workload *workload,
 /* The number of this session: that of the last one if it is only minutes old, or a new one. */
 static int session_now(void)
 {
-	char boot[37], last[37] = "";
+	const char *boot = read_text("/proc/sys/kernel/random/boot_id") ?: "";
 	int nr = base.nr_sessions;
 	struct timespec age;
 	long began = 0;
+	char last[37];
 
 	clock_gettime(CLOCK_BOOTTIME, &age);
-	read_text(boot, sizeof(boot), "/proc/sys/kernel/random/boot_id");
 	if (nr && sscanf(base.sessions[nr - 1], "%36[^.].%ld", last, &began) == 2 &&
 	    !strcmp(last, boot) && age.tv_sec / 60 - began < SESSION_MINUTES)
 		nr--;
-	sprintf(base.sessions[nr], "%s.%ld", boot, (long)age.tv_sec / 60);
+	sprintf(base.sessions[nr], "%.36s.%ld", boot, (long)age.tv_sec / 60);
 	base.nr_sessions = nr + 1;
 	return nr;
 }
@@ -2063,7 +2010,7 @@ static void run_child(const struct workload *workload)
 	note_disturbance(&found, now() - began);
 	take_references();
 	for (size_t i = 0; i < ARRAY_SIZE(references); i++)
-		add_metric(QUANTILE, NEITHER, "ns", median_of(costs[i], nr_costs), nr_costs, "%s",
+		add_metric(QUANTILE, NEITHER, "ns", median_of(costs[i], nr_costs), nr_costs,
 			   references[i].name);
 	all->disturbance = found;
 	watch_cpus(workload);
@@ -2144,8 +2091,8 @@ int workload_main(const struct workload *workload, int argc, char **argv)
 {
 	static struct verdict verdicts[MOST_TESTS];
 	static char command[2048];
+	const char *why, *config;
 	struct batch batch;
-	const char *why;
 
 	for (int i = 0; i < argc; i++) {
 		size_t len = strlen(command);
@@ -2164,7 +2111,10 @@ int workload_main(const struct workload *workload, int argc, char **argv)
 		add_limit(one, "--limit");
 	choose_cpus();
 	read_machine();
-	find_limits_file();
+	config = getenv("XDG_CONFIG_HOME") ?: text_of("%s/.config", getenv("HOME") ?: "");
+	snprintf(base.path, sizeof(base.path), "%s",
+		 common.limits ?: getenv("SCHED_LATENCY_LIMITS") ?:
+		 text_of("%s/sched_latency/%s", config, machine.name));
 	read_limits(workload->name);
 	json_rows.size = (sysconf(_SC_NPROCESSORS_CONF) + 64) << 10;
 	json_rows.text = shared_memory(json_rows.size);

@@ -24,9 +24,11 @@
 
 #include "kselftest.h"
 
-/* Files: the text without the newline at its end; the length, or -1 if it cannot be read. */
-__printf(3, 4) ssize_t read_text(char *text, size_t size, const char *format, ...);
-__printf(2, 3) bool write_text(const char *text, const char *format, ...);
+/* Nobody frees it: a run is a process of its own. */
+__printf(1, 2) const char *text_of(const char *format, ...);
+/* In a static buffer, without the newline at its end; NULL if it cannot be read. */
+char *read_text(const char *path);
+bool write_text(const char *text, const char *path);
 
 /*
  * Sets of CPUs. A cpu_set_t holds 1024 CPUs; these hold the largest NR_CPUS
@@ -58,10 +60,9 @@ extern const char *sysfs;
 int cpus_next(const struct cpus *set, int cpu);
 /* A list such as 0-3,8; false if the text is no list, or has no CPUs. */
 bool cpus_parse(const char *text, struct cpus *set);
-/* The text is in a static buffer. */
 const char *cpus_list(const struct cpus *set);
 /* A list below devices/system/ of sysfs; false if it is missing or empty. */
-__printf(2, 3) bool cpus_read(struct cpus *set, const char *format, ...);
+bool cpus_read(struct cpus *set, const char *name);
 /* The CPUs that share it with this one, which is included; false if unknown. */
 bool cpus_sharing(int cpu, enum sharing what, struct cpus *set);
 /* A cluster with a sched domain: more CPUs than a core, fewer than the LLC. */
@@ -150,11 +151,10 @@ struct metric {
 	double rounds[MOST_ROUNDS];
 };
 
-__printf(6, 7)
 struct metric *add_metric(enum kind kind, enum direction direction, const char *unit,
-			  double value, __u64 n, const char *format, ...);
-/* All metrics whose name begins with @name are missing, for a reason. */
-__printf(2, 3) void add_absent(const char *name, const char *format, ...);
+			  double value, __u64 n, const char *name);
+/* All metrics whose name begins with @name are missing. */
+void add_absent(const char *name, const char *why);
 /* Quantiles, a row for each CPU, and if asked for the figures of the worst CPU. */
 void add_samples(const char *name, const struct samples *samples, bool worst);
 double percent(double part, double whole);

@@ -46,10 +46,8 @@ static __noreturn void child(void)
 /* The available memory in kB; 0 if the kernel does not say. */
 static long available_memory(void)
 {
-	char text[4096], *at;
+	const char *at = strstr(read_text("/proc/meminfo") ?: "", "MemAvailable:");
 
-	read_text(text, sizeof(text), "/proc/meminfo");
-	at = strstr(text, "MemAvailable:");
 	return at ? atol(at + strlen("MemAvailable:")) : 0;
 }
 

@@ -124,17 +124,18 @@ static void *run_other(void *unused)
 static void start(struct task *task, void *(*run)(void *unused))
 {
 	__u64 until = now() + PATIENCE;
-	char text[512], *end = NULL;
+	const char *path, *text, *end = NULL;
 
 	*task = (struct task){ .on = -1 };
 	start_thread(&task->thread, run, NULL);
+	while (!load(task->tid))
+		sched_yield();
+	path = text_of("/proc/self/task/%d/stat", task->tid);
 	while (!end || end[2] != 'S') {
 		if (now() >= until)
 			give_up("a task does not sleep");
-		if (!load(task->tid))
-			continue;
-		must(read_text(text, sizeof(text), "/proc/self/task/%d/stat", task->tid) > 0,
-		     "stat");
+		text = read_text(path);
+		must(text, "stat");
 		end = strrchr(text, ')');
 	}
 }
@@ -143,12 +144,11 @@ static void start(struct task *task, void *(*run)(void *unused))
 static bool some_cpu_is_idle(void)
 {
 	struct cpus online;
-	char text[128];
 	int running;
 
 	return cpus_read(&online, "cpu/online") &&
-	       read_text(text, sizeof(text), "/proc/loadavg") > 0 &&
-	       sscanf(text, "%*s %*s %*s %d/", &running) == 1 && running < cpus_count(&online);
+	       sscanf(read_text("/proc/loadavg") ?: "", "%*s %*s %*s %d/", &running) == 1 &&
+	       running < cpus_count(&online);
 }
 
 /* Whether the round counts. */
@@ -190,15 +190,14 @@ static bool play(void)
 static void measure_move(void)
 {
 	int counted = 0, moved = 0;
-	char text[32];
 
-	read_text(text, sizeof(text), "/proc/sys/kernel/sched_energy_aware");
-	if (move == ON_IDLE && text[0] == '1') {
+	if (move == ON_IDLE &&
+	    !strcmp(read_text("/proc/sys/kernel/sched_energy_aware") ?: "", "1")) {
 		add_absent(names[move], "energy-aware scheduling may prefer a busy CPU");
 		return;
 	}
 	if (move != ON_IDLE && no_realtime) {
-		add_absent(names[move], "%s", no_realtime);
+		add_absent(names[move], no_realtime);
 		return;
 	}
 	samples_new(&samples);
@@ -210,13 +209,13 @@ static void measure_move(void)
 		moved += counts && samples_count(&samples) > before;
 	}
 	if (2 * counted <= nr_rounds) {
-		add_absent(names[move], "in %d of %d rounds something else ran, or moved the task",
-			   nr_rounds - counted, nr_rounds);
+		add_absent(names[move],
+			   text_of("in %d of %d rounds something else ran, or moved the task",
+				   nr_rounds - counted, nr_rounds));
 		return;
 	}
-	add_metric(RATE, HIGHER, "%", percent(moved, counted), counted, "%s", names[move]);
-	snprintf(text, sizeof(text), "%s_after", names[move]);
-	add_samples(text, &samples, false);
+	add_metric(RATE, HIGHER, "%", percent(moved, counted), counted, names[move]);
+	add_samples(text_of("%s_after", names[move]), &samples, false);
 }
 
 static void measure(void)

@@ -199,19 +199,19 @@ static void run_slice(struct pair *pair)
 
 static void report(enum distance distance)
 {
-	char name[32];
+	const char *name = text_of("%s_%s", way_names[way], names[distance]);
 
 	slices = &pairs[distance].by[way];
-	snprintf(name, sizeof(name), "%s_%s", way_names[way], names[distance]);
 	if (pairs[distance].first < 0) {
 		add_absent(name, "these CPUs have no such pair");
 		return;
 	}
 	add_samples(name, &slices->samples, false);
-	add_metric(EXACT, NEITHER, "samples", slices->awake, slices->turns, "%s.awake", name);
+	add_metric(EXACT, NEITHER, "samples", slices->awake, slices->turns,
+		   text_of("%s.awake", name));
 	/* Unlike p50, this shows a CPU that is away half of the time. */
 	add_metric(RATE, LOWER, "ns", slices->lasted / (double)slices->turns, slices->turns,
-		   "%s.mean_turn", name);
+		   text_of("%s.mean_turn", name));
 }
 
 static void measure(void)
