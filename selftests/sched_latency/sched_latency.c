@@ -601,8 +601,9 @@ __u64 be_ready(const struct cpus *set, int priority)
 {
 	must(run_on(set), "a thread cannot have its CPUs");
 	must(!priority || be_realtime(priority), "SCHED_FIFO");
-	/* First until all are ready, then until the start is set. */
-	pthread_barrier_wait(&ready);
+	/* Until all are ready, and one of them has set the start. */
+	if (pthread_barrier_wait(&ready) == PTHREAD_BARRIER_SERIAL_THREAD)
+		start_of_all = now();
 	pthread_barrier_wait(&ready);
 	return start_of_all;
 }
@@ -611,12 +612,9 @@ void run_threads(int nr, void *(*work)(void *argument), void *array, size_t size
 {
 	pthread_t *threads = calloc(nr, sizeof(*threads));
 
-	must(threads && !pthread_barrier_init(&ready, NULL, nr + 1), "threads");
+	must(threads && !pthread_barrier_init(&ready, NULL, nr), "threads");
 	for (int i = 0; i < nr; i++)
 		start_thread(&threads[i], work, (char *)array + i * size);
-	pthread_barrier_wait(&ready);
-	start_of_all = now();
-	pthread_barrier_wait(&ready);
 	for (int i = 0; i < nr; i++)
 		pthread_join(threads[i], NULL);
 	pthread_barrier_destroy(&ready);
@@ -832,15 +830,12 @@ static void note_disturbance(struct disturbance *found, __u64 took)
 	found->irq = fmax(of_all * found->irq, 0);
 	read_others(found, per_tick, busiest);
 	if (found->steal >= MOST_STEAL)
-		snprintf(found->why, sizeof(found->why), "the hypervisor stole %.1f %% of the time",
-			 found->steal);
+		sprintf(found->why, "the hypervisor stole %.1f %% of the time", found->steal);
 	else if (found->others >= MOST_OTHERS)
-		snprintf(found->why, sizeof(found->why),
-			 "other tasks took %.0f %% of the time, first %.60s", found->others,
-			 busiest);
+		sprintf(found->why, "other tasks took %.0f %% of the time, first %.60s",
+			found->others, busiest);
 	else if (found->throttled > 0)
-		snprintf(found->why, sizeof(found->why), "a CPU was too hot %.0f times",
-			 found->throttled);
+		sprintf(found->why, "a CPU was too hot %.0f times", found->throttled);
 }
 
 /* Statistics. */
@@ -982,25 +977,22 @@ static void read_machine(void)
 	sprintf(machine.name, "%016llx", (unsigned long long)hash);
 }
 
-/* From the notes of the kernel. */
+/* From the notes of the kernel: words before "GNU" are its length, that of the ID, and a type. */
 static const char *kernel_build_id(void)
 {
-	static const struct {
-		__u32 type;
-		char owner[4];
-	} kind = { 3, "GNU" };
 	FILE *file = fopen("/sys/kernel/notes", "re");
-	const unsigned char *found = NULL;
-	unsigned char notes[4096];
+	__u32 notes[1024];
 	static char id[64];
+	size_t nr = 0;
 
 	if (file) {
-		found = memmem(notes, fread(notes, 1, sizeof(notes), file), &kind, sizeof(kind));
+		nr = fread(notes, sizeof(*notes), ARRAY_SIZE(notes), file);
 		fclose(file);
 	}
-	/* The length of the ID is in front of that, and the ID follows. */
-	for (size_t i = 0; found && i < ((__u32 *)found)[-1] && 2 * i + 2 < sizeof(id); i++)
-		sprintf(id + 2 * i, "%02x", found[sizeof(kind) + i]);
+	for (size_t i = 1; i + 2 < nr && !id[0]; i++)
+		if (notes[i] == 3 && !memcmp(&notes[i + 1], "GNU", 4))
+			for (size_t j = 0; j < notes[i - 1] && 2 * j + 2 < sizeof(id); j++)
+				sprintf(id + 2 * j, "%02x", ((unsigned char *)&notes[i + 2])[j]);
 	return id;
 }
 
@@ -1061,7 +1053,7 @@ static void write_fingerprint(FILE *file, const char *command)
 		fprintf(file, "  \"%s\": %s,\n", files[i][0],
 			quoted(text_of("%s", read_text(files[i][1]) ?: "")));
 	fprintf(file, "  \"compiler\": %s,\n  \"command_line\": %s\n},\n", quoted(__VERSION__),
-		quoted(command));
+		quoted(text_of("%.2000s", command)));
 }
 
 static void write_metrics(FILE *file, const struct results *results)
@@ -2090,14 +2082,11 @@ static struct batch run_batch(const struct workload *workload, const char *comma
 int workload_main(const struct workload *workload, int argc, char **argv)
 {
 	static struct verdict verdicts[MOST_TESTS];
-	static char command[2048];
-	const char *why, *config;
+	const char *command = argv[0], *why, *config;
 	struct batch batch;
 
-	for (int i = 0; i < argc; i++) {
-		size_t len = strlen(command);
-
-		snprintf(command + len, sizeof(command) - len, "%s%s", i ? " " : "", argv[i]);
+	for (int i = 1; i < argc; i++) {
+		command = text_of("%.2000s %s", command, argv[i]);
 		if (strcmp(argv[i], "--help"))
 			continue;
 		printf("usage: %s [options]\n\n%s\n\n", workload->name, workload->about);

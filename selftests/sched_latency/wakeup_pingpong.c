@@ -98,15 +98,6 @@ static void choose_pairs(void)
 	}
 }
 
-static bool open_way(struct side *side)
-{
-	if (way == EVENTFD) {
-		side->fds[0] = eventfd(0, EFD_CLOEXEC);
-		side->fds[1] = dup(side->fds[0]);
-	}
-	return way == FUTEX || (way == PIPE ? !pipe2(side->fds, O_CLOEXEC) : side->fds[1] >= 0);
-}
-
 static void wake(struct side *side)
 {
 	__u64 one = 1;
@@ -115,7 +106,7 @@ static void wake(struct side *side)
 	if (way == FUTEX)
 		futex_wake(&side->word, 1);
 	else
-		must(write(side->fds[1], &one, sizeof(one)) == sizeof(one), "read or write");
+		must(write(side->fds[way == PIPE], &one, sizeof(one)) == sizeof(one), "write");
 }
 
 static void wait_for(struct side *side)
@@ -126,7 +117,7 @@ static void wait_for(struct side *side)
 		futex_wait(&side->word, 0);
 		store(side->word, 0);
 	} else {
-		must(read(side->fds[0], &sum, sizeof(sum)) == sizeof(sum), "read or write");
+		must(read(side->fds[0], &sum, sizeof(sum)) == sizeof(sum), "read");
 	}
 }
 
@@ -179,14 +170,17 @@ static void run_slice(struct pair *pair)
 	stop = false;
 	slices = &pair->by[way];
 	for (int i = 0; i < 2; i++) {
-		int cpu = i ? pair->second : pair->first;
+		int cpu = i ? pair->second : pair->first, *fds = sides[i].fds;
 
 		sides[i] = (struct side){ .other = &sides[!i], .fds = { -1, -1 } };
 		if (cpu < 0)
 			sides[i].cpus = common.cpus;
 		else
 			cpus_add(&sides[i].cpus, cpu);
-		must(open_way(&sides[i]), way_names[way]);
+		if (way == EVENTFD)
+			fds[0] = eventfd(0, EFD_CLOEXEC);
+		must(way == FUTEX || (way == PIPE && !pipe2(fds, O_CLOEXEC)) || fds[0] >= 0,
+		     way_names[way]);
 	}
 	run_threads(2, play, sides, sizeof(sides[0]));
 	for (int i = 0; i < 2; i++) {
