@@ -173,7 +173,8 @@ def test_the_oldest_sessions_are_forgotten(machine: Machine) -> None:
 
 
 def test_recording_keeps_what_others_wrote(machine: Machine) -> None:
-    kept = "# a comment\nother value 1\nharness value=80us\n"
+    # A name that is as long as this one was dropped.
+    kept = "# a comment\nother value 1\nhermits for a machine\nharness value=80us\n"
     machine.path.write_text(kept)
     machine.record(1, 2)
     text = machine.path.read_text()
