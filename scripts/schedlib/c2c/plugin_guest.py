@@ -50,7 +50,7 @@ _SHELL = "/bin/busybox"
 DEFAULT_TARGET = TARGETS["qemu-x86_64"]
 _PACKAGES = {"x86_64": "qemu-system-x86", "arm64": "qemu-system-arm"}
 TRIED = ("7.2", "10.0", "10.2", "11.1")
-"""The versions of QEMU under which the program with known counts had the same counts, to the byte."""
+"""The versions of QEMU under which the program with known counts had the same counts."""
 
 _VERSION = re.compile(r"version (\d+\.\d+)")
 _PROGRAMS = re.compile(r"guest_\w+|replay|moves|blame|lines")
