@@ -95,13 +95,13 @@ def layout(
                 old, new = (kind.size if (kind := each.types.get(tag)) else None for each in (look.before, look.after))
                 lines += [f"{name}: struct {tag} {old} -> {new} bytes"] * (old != new)
         found = looks.found[known:]
-        lines += [f"{name}: {each}" for each in found]
+        lines += [line for each in found for line in f"{name}: {each}".split("\n")]
         tests.append((name, _broken(found) or Verdict.PASS, "\n".join(map(str, found))))
     known = len(looks.found)
     looks.further(versions.pack_columns[0], rules, packs)
     blind, missed = looks.blind(), looks.not_looked_at(rules, packs)
     told, findings = [*looks.found[known:], *missed], (*looks.found, *missed)
-    lines += map(str, told)
+    lines += [line for each in told for line in str(each).split("\n")]
     if missed or _broken(told):
         tests.append(("changed lines", _broken(told) or Verdict.INCONCLUSIVE, "\n".join(map(str, told))))
     verdict = _broken(findings) or (Verdict.INCONCLUSIVE if missed or not is_judged else Verdict.PASS)

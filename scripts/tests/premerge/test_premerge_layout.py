@@ -86,6 +86,7 @@ def test_the_three_say_the_same(
     author, part, reader = each_says(tree, series, options, tmp_path / "out")
     assert author is part.verdict is reader is verdict, part
     assert said in "\n".join((part.summary, *part.lines))
+    assert not any("\n" in line for line in part.lines), "a page replaces what cannot be printed"
     if "u64 lost;" in new:
         assert "1 of 1 changed lines inside of structures were not compiled" in part.summary
     if said:
