@@ -35,7 +35,6 @@ from schedlib.layout.rule_judge import Layout
 from schedlib.layout.type_slice import reaches
 from schedlib.layout.unit_build import UnitBuild, command_of, lay_out, opaque_headers
 from schedlib.options import ChangeOptions
-from schedlib.process import run
 from schedlib.tree.kernel_tree import applied_tree, file_row
 
 _USUAL = ("kernel/fork.o", "kernel/sched/core.o", "init/main.o")
@@ -284,12 +283,11 @@ class Versions:
         if found is None:
             # The types alone do not tell: a pragma, or the type of a variable. Without the generated offsets by name.
             source = build.written("unit", unit.text(src))
-            object_, listed = source.with_suffix(".o"), source.with_suffix(".d")
-            words = [word for word in build.command if word != opaque_headers(self.own.build, place)]
-            done = run([*words, "-w", "-MD", "-MF", listed, "-MT", "x", "-c", "-o", object_, source], cwd=build.build)
-            if not done.returncode and (read := build.read_of(listed)):
-                return CompiledStructs(*read_unit(object_, unit), read, read)
-            said = done.stderr.decode(errors="replace").replace(f"{src}/", "").replace(f"{place}/", "")
+            named = tuple(word for word in build.command if word != opaque_headers(self.own.build, place))
+            read, said = replace(build, command=named).call(source, source.with_suffix(".o"), "-w", "-c")
+            if read is not None:
+                return CompiledStructs(*read_unit(source.with_suffix(".o"), unit), read, read)
+            said = said.replace(f"{src}/", "").replace(f"{place}/", "")
             errors = (line for line in said.splitlines() if re.search(": (?:fatal )?error: ", line))
             which = "with" if side else "without"
             raise DoesNotBuild(

@@ -28,7 +28,8 @@ from schedlib.layout.compile import Column, all_read, compiler_of, key_of
 from schedlib.layout.debug_info import FACTS, pointer_to
 from schedlib.layout.members import Structure, read_members
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.unit_build import UnitBuild, differing, is_reached, only_code, unit_build
+from schedlib.layout.type_slice import reaches
+from schedlib.layout.unit_build import UnitBuild, differing, only_code, unit_build
 from schedlib.tree.kernel_tree import Tree
 
 GUARD = "#"
@@ -240,8 +241,7 @@ class _Cell:
                 if was and not was.failed and was.read.issuperset(unit.files):
                     is_new = not was.structures.keys() >= set(unit.tags)
                     is_new = is_new and not changed.keys().isdisjoint(unit.files)
-                    differs = is_new or is_reached(self.tree, before, self.commit, was.read, was.declaring)
-                    (old if differs else found)[unit] = was
+                    (old if is_new or self._reached(was, changed, before) else found)[unit] = was
         if missing := [unit for unit in units if unit not in found]:
             made = self._made(missing, old) if left_out is None else self._as_far_as_possible(missing, old)
             for unit, seen in made.items():
@@ -256,6 +256,17 @@ class _Cell:
             elif left_out is not None:
                 left_out.append(f"{unit.files[0]}: {found[unit].failed}")
         return good
+
+    def _reached(self, was: CompiledStructs, changed: Collection[str], before: str) -> bool:
+        """Whether some changed files may change what a unit showed before."""
+        for file in changed:
+            if file.endswith(".h") or file in was.read:
+                old, new = self.tree.read(file, before), self.tree.read(file, self.commit)
+                # A new header may be found instead of another one.
+                is_new = old is None and file.endswith(".h")
+                if is_new or (file in was.read and reaches(old or "", new or "", file in was.declaring)):
+                    return True
+        return False
 
     def _as_far_as_possible(
         self, units: Sequence[Unit], old: Mapping[Unit, CompiledStructs]
@@ -302,14 +313,14 @@ class _Cell:
 def from_types(build: UnitBuild, unit: Unit, old: CompiledStructs | None) -> CompiledStructs | None:
     """What a unit shows if only the types are compiled on which its structures depend; None if that fails."""
     names = [tag.rpartition(" ")[2] for tag in unit.tags]
-    types = build.types_of(build.written(unit.stem, unit.text(build.src)), (*names, FACTS), names)
+    types = build.types_of(build.written(unit.stem, unit.text(build.src)), (*names, FACTS))
     if types is None:
         return None
-    digest = sha256(f"{types.text}{build.options}".encode()).hexdigest()
-    declaring, read = types.declaring | build.bounds.declaring, types.read | build.bounds.read
+    text, read, declaring = types[0], types[1] | build.bounds.read, types[2] | build.bounds.read
+    digest = sha256(f"{text}{build.options}".encode()).hexdigest()
     if old and old.digest == digest:
         return msgspec.structs.replace(old, read=read, declaring=declaring)
-    path = build.compiled(build.written(f"{unit.stem}_types", types.text))
+    path = build.compiled(build.written(f"{unit.stem}_types", text))
     return CompiledStructs(*read_unit(path, unit), read, declaring, digest) if path else None
 
 

@@ -11,7 +11,6 @@ import re
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
 
@@ -42,52 +41,37 @@ _MARKER = re.compile(r'^# \d+ "([^"\n]*)".*\n', re.M)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\\\n]|\\(?:.|\n))*", re.M)
 
 
-@dataclass(frozen=True)
-class TypeSlice:
-    """Declarations, in the order of the file.
-
-    Attributes:
-        files: where they come from, as the compiler names it.
-    """
-
-    text: str
-    files: frozenset[str]
-
-
-def type_slice(preprocessed: str, tags: Collection[str], words: Collection[str] = ()) -> TypeSlice | None:
-    """What decides on the layout of some structures; None if that cannot be told.
+def type_slice(preprocessed: str, names: Collection[str]) -> tuple[str, frozenset[str]] | None:
+    """The declarations that decide on the layout of some types, and the files that the compiler names for them.
 
     Args:
         preprocessed: the output of `gcc -E`.
-        tags: the structures. One that is not declared there is left out.
-        words: names of types and enumerators that are wanted, too.
+        names: of structures and types. One that is not declared there is left out.
+
+    Returns:
+        None if that cannot be told.
     """
     if re.search(r"^#\s*pragma\s+(?:pack|scalar_storage_order|GCC\s+(?:target|optimize))\b", preprocessed, re.M):
         return None
     first, *marked = _MARKER.split(preprocessed)
     pieces = [re.sub(r"^#.*\n", "", piece, flags=re.M) for piece in (first, *marked[1::2])]
-    names, begins = ["", *marked[::2]], [0, *accumulate(map(len, pieces))]
+    files, begins = ["", *marked[::2]], [0, *accumulate(map(len, pieces))]
     chunks = [(at, part) for at, part in _declarations("".join(pieces)) if "{" in part or "typedef" in part]
-    by_tag: dict[str, list[int]] = defaultdict(list)
-    by_word: dict[str, list[int]] = defaultdict(list)
-    by_array: dict[str, list[int]] = defaultdict(list)
+    by_tag, by_word, by_array = (defaultdict[str, list[int]](list) for _ in range(3))
     for at, (_, chunk) in enumerate(chunks):
         bare = _ATTRIBUTE.sub(" ", chunk) if "__attribute__" in chunk else chunk
         for tag in _TAGGED.findall(bare):
             by_tag[tag].append(at)
-        plain = [name for body in _ENUM.findall(bare) for name in _ENUMERATOR.findall(body)] if "enum" in bare else []
-        if _NAMES.match(bare):
-            plain += _typedef_names(bare)
-        for word in plain:
+        enums = _ENUM.findall(bare) if "enum" in bare else []
+        plain = [name for body in enums for name in _ENUMERATOR.findall(body)]
+        for word in (*plain, *(_typedef_names(bare) if _NAMES.match(bare) else ())):
             by_word[word].append(at)
         if array := _ARRAY.match(bare):
             by_array[array[1]].append(at)
     wanted: set[int] = set()
-    left = [at for tag in tags for at in by_tag.get(tag, ())]
-    left += [at for word in words for at in by_word.get(word, ())]
+    left = [at for name in names for found in (by_tag, by_word) for at in found.get(name, ())]
     while left:
-        at = left.pop()
-        if at in wanted:
+        if (at := left.pop()) in wanted:
             continue
         wanted.add(at)
         chunk = chunks[at][1]
@@ -104,18 +88,13 @@ def type_slice(preprocessed: str, tags: Collection[str], words: Collection[str] 
     ordered = [chunks[at] for at in sorted(wanted)]
     # A header may be included inside of a declaration.
     places = (range(bisect(begins, at) - 1, bisect(begins, at + len(chunk) - 1)) for at, chunk in ordered)
-    files = frozenset(names[place] for its in places for place in its)
+    named = frozenset(files[place] for its in places for place in its)
     # Blank lines are where comments were.
-    return TypeSlice("".join(re.sub(r"\s*\n\s*", "\n", f"{chunk}\n") for _, chunk in ordered), files)
+    return "".join(re.sub(r"\s*\n\s*", "\n", f"{chunk}\n") for _, chunk in ordered), named
 
 
 def reaches(old: str, new: str, is_declaring: bool) -> bool:
-    """Whether a change of a file may change some types. No means no.
-
-    Args:
-        old, new: the text of the file.
-        is_declaring: whether something on which the types depend is declared there.
-    """
+    """Whether a change of a file, which may declare what some types depend on, may change them. No means no."""
     return is_declaring or _DIRECTIVE.findall(old) != _DIRECTIVE.findall(new)
 
 
@@ -130,7 +109,7 @@ def _declarations(text: str) -> Iterator[tuple[int, str]]:
         elif sign == "}":
             depth -= 1
             # A function ends with its body.
-            if not depth and _is_function(text[start:brace]):
+            if not depth and _ATTRIBUTE.sub(" ", text[start:brace]).rstrip().endswith(")"):
                 start, brace = at + 1, -1
         elif sign == ";" and not depth:
             part = text[start : at + 1]
@@ -138,23 +117,17 @@ def _declarations(text: str) -> Iterator[tuple[int, str]]:
             start, brace = at + 1, -1
 
 
-def _is_function(head: str) -> bool:
-    """Whether what is in front of a brace is the head of a function."""
-    return _ATTRIBUTE.sub(" ", head).rstrip().endswith(")")
-
-
-def _without_bodies(text: str) -> str:
-    """A declaration without what is between braces."""
-    while (less := re.sub(r"\{[^{}]*\}", " ", text)) != text:
-        text = less
-    return text
-
-
 def _typedef_names(bare: str) -> list[str]:
     """The names that a typedef defines, or the variables of a declaration."""
-    bare = _without_bodies(bare)
+    bare = _without(r"\{[^{}]*\}", bare)
     if pointer := re.search(r"\(\s*\*+\s*(?:const\s+)?(\w+)\s*(?:\[[^]]*\]\s*)?\)", bare):
         return [pointer[1]]
-    while (less := re.sub(r"\([^()]*\)|\[[^][]*\]", " ", bare)) != bare:
-        bare = less
+    bare = _without(r"\([^()]*\)|\[[^][]*\]", bare)
     return [words[-1] for part in bare.split(",") if (words := re.findall(r"[A-Za-z_]\w*", part))]
+
+
+def _without(pattern: str, text: str) -> str:
+    """A text without what matches, from the inside to the outside."""
+    while (less := re.sub(pattern, " ", text)) != text:
+        text = less
+    return text

@@ -25,13 +25,10 @@ from schedlib.git import git, try_git
 from schedlib.kernel.build import make_as_configured
 from schedlib.kernel.kconfig import is_configured
 from schedlib.layout.compile import RECORD, Column, column_directory, compiler_of
-from schedlib.layout.type_slice import reaches, type_slice
+from schedlib.layout.type_slice import type_slice
 from schedlib.process import run
 from schedlib.progress import step
 from schedlib.tree.kernel_tree import Tree, checked_out, last_checked_out
-
-_FLAGS = "kernel/schedline_flags"
-"""A unit that is compiled for its command only."""
 
 _BOUNDS = "kernel/bounds.c"
 """What it makes is the one generated header that types depend on."""
@@ -49,9 +46,6 @@ _GENERATES = re.compile(
 )
 
 
-_GONE = "0" * 40
-
-
 def only_code(files: Iterable[str]) -> bool:
     """Whether a change of some files leaves the configuration, all commands and most generated headers as they are."""
     return all(_CODE.search(file) and not _GENERATES.search(file) for file in files)
@@ -63,19 +57,12 @@ def differing(tree: Tree, one: str, other: str) -> Mapping[str, str]:
     if one == other:
         return {}
     words = git(tree.src, "diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", one, other).split("\0")
-    return {
-        name: "" if (blob := row.split()[3]) == _GONE else blob
-        for row, name in zip(words[::2], words[1::2], strict=False)
-    }
+    rows = zip(words[::2], words[1::2], strict=False)
+    return {name: blob if (blob := row.split()[3]).strip("0") else "" for row, name in rows}
 
 
 def lay_out(src: Path, changed: Mapping[str, bytes | None], place: Path) -> Path:
-    """A directory that shows a source tree with some files changed.
-
-    Args:
-        changed: the content of these files; None for one that is gone.
-        place: the directory to make.
-    """
+    """A directory that shows a source tree with some files changed; None is one that is gone."""
     if not changed:
         return src
     _link(src, place)
@@ -95,10 +82,6 @@ def lay_out(src: Path, changed: Mapping[str, bytes | None], place: Path) -> Path
     return place
 
 
-def _content(tree: Tree, blob: str) -> bytes | None:
-    return try_git(tree.src, "cat-file", "blob", blob).stdout if blob else None
-
-
 def _link(real: Path, place: Path) -> None:
     """A directory with links to all that another one has."""
     place.mkdir(parents=True)
@@ -107,51 +90,11 @@ def _link(real: Path, place: Path) -> None:
             (place / entry.name).symlink_to(entry.path)
 
 
-def is_reached(tree: Tree, one: str, other: str, read: Collection[str], declaring: Collection[str]) -> bool:
-    """Whether what differs between two commits may change some types.
-
-    Args:
-        read: the files that they were made from.
-        declaring: those of them that declare what the types depend on.
-    """
-    changed = differing(tree, one, other)
-    # A new header may be found instead of another one.
-    if any(file.endswith(".h") and tree.read(file, one) is None for file in changed):
-        return True
-    return any(
-        reaches(tree.read(file, one) or "", tree.read(file, other) or "", file in declaring)
-        for file in changed.keys() & set(read)
-    )
-
-
-@dataclass(frozen=True)
-class Types:
-    """What decides on the layout of some types.
-
-    Attributes:
-        text: their declarations.
-        whole: the preprocessed file that has them.
-        read: the files of the kernel that it was made from.
-        declaring: those of them with a declaration.
-    """
-
-    text: str
-    whole: str
-    read: frozenset[str]
-    declaring: frozenset[str]
-
-
 @dataclass(frozen=True)
 class Bounds:
-    """What the generated header depends on that types depend on.
-
-    Attributes:
-        read, declaring: see Types.
-        digest: of what decides on the header's numbers.
-    """
+    """The files that the generated header is made from, and a digest of what is made of them."""
 
     read: frozenset[str] = frozenset()
-    declaring: frozenset[str] = frozenset()
     digest: str = ""
 
 
@@ -162,7 +105,7 @@ class UnitBuild:
     Attributes:
         src: the source; not always the work tree.
         own: the files of src that the work tree does not have like this.
-        place: an empty directory for temporary files.
+        place: for temporary files.
         command: compiles a unit.
     """
 
@@ -179,31 +122,35 @@ class UnitBuild:
         source.write_text(text)
         return source
 
-    def types_of(self, source: Path, tags: Collection[str], words: Collection[str] = ()) -> Types | None:
-        """What decides on types of a file, see type_slice(); None if it is left to make."""
-        target, listed = self.place / f"{source.stem}.i", self.place / f"{source.stem}.d"
-        options: list[str | Path] = ["-Wundef", "-E", "-MD", "-MF", listed, "-MT", "x", "-o", target, source]
-        done = run([*self.command, *options], cwd=self.build)
-        if done.returncode or OPAQUE.encode() in done.stderr:
+    def types_of(self, source: Path, names: Collection[str]) -> tuple[str, frozenset[str], frozenset[str]] | None:
+        """What decides on types of a file, see type_slice(), the files read for it, and those of them that declare it.
+
+        Returns:
+            None if it is left to make.
+        """
+        target = source.with_suffix(".i")
+        read, said = self.call(source, target, "-Wundef", "-E")
+        if read is None or OPAQUE in said or (found := type_slice(target.read_text(errors="replace"), names)) is None:
             return None
-        if (read := self.read_of(listed)) is None:
-            return None
-        whole = target.read_text(errors="replace")
-        found = type_slice(whole, tags, words)
-        declaring = frozenset(map(self._named, found.files if found else ()))
-        if found is None or OPAQUE in found.text or not declaring <= read:
+        text, files = found
+        declaring = frozenset(map(self._named, files))
+        if OPAQUE in text or not declaring <= read:
             return None
         inside = frozenset(path for path in read if not path.startswith("/"))
-        return Types(found.text, whole, inside, declaring & inside)
+        return text, inside, declaring & inside
 
-    def read_of(self, listed: Path) -> frozenset[str] | None:
-        """The files that the compiler read; None if one of them is not the one of this source."""
-        words = listed.read_text(errors="replace").split()
-        named = {word: self._named(word) for word in words}
+    def call(self, source: Path, target: Path, *words: str) -> tuple[frozenset[str] | None, str]:
+        """The files that the compiler read, and what it said; None if it failed, or read one of another source."""
+        listed = target.with_suffix(".d")
+        done = run([*self.command, *words, "-MD", "-MF", listed, "-MT", "x", "-o", target, source], cwd=self.build)
+        said = done.stderr.decode(errors="replace")
+        if done.returncode:
+            return None, said
+        named = {word: self._named(word) for word in listed.read_text(errors="replace").split()}
         # A `..` behind a link leads to the work tree, which may have another text.
         if any(at in self.own and not (self.src / at).samefile(self.build / word) for word, at in named.items()):
-            return None
-        return frozenset(named.values())
+            return None, said
+        return frozenset(named.values()), said
 
     def _named(self, word: str) -> str:
         """A file as the compiler names it, from the top of the source; an absolute path if it is not there."""
@@ -218,7 +165,7 @@ class UnitBuild:
         return tuple(word for word in its if not word.startswith(omitted))
 
     def compiled(self, source: Path) -> Path | None:
-        """The object of a preprocessed file, with debug information; None if it does not compile."""
+        """The object of a preprocessed file; None if it does not compile."""
         target = source.with_suffix(".o")
         # Strings where they are used need no relocations, which take most of the time to read an object.
         inline = [] if "clang" in " ".join(self.command[:2]) else ["-fno-merge-debug-strings"]
@@ -229,16 +176,13 @@ class UnitBuild:
 
     def bounds_of(self) -> Bounds | None:
         """What this source makes of the generated header; None if that cannot be told."""
-        file = self.src / _BOUNDS
+        file, target = self.src / _BOUNDS, self.place / "bounds.s"
         if not file.is_file():
             return Bounds()
-        words = frozenset(re.findall(r"[A-Za-z_]\w*", file.read_text(errors="replace")))
-        types = self.types_of(file, (), words)
-        if types is None:
-            return None
-        # Markers of lines have the place of the source.
-        function = re.sub(r"^#.*\n", "", types.whole[types.whole.rfind("int main(") :], flags=re.M).split()
-        return Bounds(types.read, types.declaring, sha256(f"{types.text}{function}".encode()).hexdigest())
+        read, _ = self.call(file, target, "-w", "-S")
+        # make turns these lines into the header.
+        rows = re.findall(r'\.ascii "->.*', target.read_text(errors="replace")) if read else []
+        return Bounds(read, sha256("\n".join(rows).encode()).hexdigest()) if read and rows else None
 
 
 @contextmanager
@@ -255,20 +199,19 @@ def unit_build(cache: Path, tree: Tree, commit: str, column: Column) -> Iterator
         scratch(cache) as place,
         step(f"compiling types for {column.name}"),
     ):
-        record = _recorded(build, tree, commit, column)
-        if record:
+        if recorded := _recorded(build, tree, commit, column):
             there = last_checked_out(tree)
             changed = differing(tree, there, commit) if there else {}
             if not there or len(changed) > _MOST:
                 there, changed = commit, {}
             with checked_out(tree, there):
-                texts = {name: _content(tree, blob) for name, blob in changed.items()}
-                src = lay_out(tree.src, texts, place / "src")
-                made = _opened(build, tree, src, frozenset(changed), place)
-                was = record.bounds
-                differs = is_reached(tree, record.commit, commit, was.read, was.declaring)
-                bounds = made.bounds_of() if made and differs else was
-                if made and bounds and bounds.digest == was.digest:
+                texts = {
+                    name: try_git(tree.src, "cat-file", "blob", blob).stdout if blob else None
+                    for name, blob in changed.items()
+                }
+                made = _opened(build, tree, lay_out(tree.src, texts, place / "src"), frozenset(changed), place)
+                bounds = made and made.bounds_of()
+                if made and bounds and bounds.digest == recorded.digest:
                     yield replace(made, bounds=bounds)
                     return
         with checked_out(tree, commit):
@@ -283,20 +226,19 @@ class _Record(msgspec.Struct, frozen=True):
     bounds: Bounds
 
 
-def _recorded(build: Path, tree: Tree, commit: str, column: Column) -> _Record | None:
-    """What make did here last, if nothing that it makes differs for a commit, but perhaps the bounds."""
+def _recorded(build: Path, tree: Tree, commit: str, column: Column) -> Bounds | None:
+    """The bounds that make left here, if nothing else that it makes differs for a commit."""
     try:
         record = msgspec.json.decode((build / RECORD).read_bytes(), type=_Record)
     except (OSError, msgspec.MsgspecError):
         return None
     known = not try_git(tree.src, "cat-file", "-e", f"{record.commit}^{{commit}}").returncode
     fits = known and record.compiler == compiler_of(column.arch) and is_configured(build, column.configuration())
-    return record if fits and only_code(differing(tree, record.commit, commit)) else None
+    return record.bounds if fits and only_code(differing(tree, record.commit, commit)) else None
 
 
 def _opened(build: Path, tree: Tree, src: Path, own: frozenset[str], place: Path) -> UnitBuild | None:
-    unit = Path(f"{_FLAGS}.o")
-    record = (build / unit).with_name(f".{unit.name}.cmd")
+    record = build / "kernel/.schedline_flags.o.cmd"
     command = command_of(record.read_text(errors="replace")) if record.is_file() else None
     # A plugin may look at more than the types: it shuffles structures.
     if command is None or any(word.startswith("-fplugin") for word in command):
@@ -316,16 +258,14 @@ def opaque_headers(build: Path, place: Path) -> str:
 def _prepared(build: Path, tree: Tree, commit: str, column: Column, place: Path) -> UnitBuild | None:
     """Let make do what it has to for a commit that is checked out."""
     (build / RECORD).unlink(missing_ok=True)
-    write_atomic(build / f"{_FLAGS}.c", "#include <linux/types.h>\n")
-    variables = [f"CROSS_COMPILE={column.arch.compiler}"]
-    goals = ["KCFLAGS=-g", f"{_FLAGS}.o"]
+    # A unit that is compiled for its command only.
+    write_atomic(build / "kernel/schedline_flags.c", "#include <linux/types.h>\n")
+    variables, goals = [f"CROSS_COMPILE={column.arch.compiler}"], ["KCFLAGS=-g", "kernel/schedline_flags.o"]
     make_as_configured(tree, build, column.arch.make, column.configuration(), variables, goals)
     made = _opened(build, tree, tree.src, frozenset(), place)
-    bounds = made.bounds_of() if made else None
-    if made is None or bounds is None:
+    if made is None or (bounds := made.bounds_of()) is None:
         return None
-    record = _Record(commit, compiler_of(column.arch), bounds)
-    write_atomic(build / RECORD, msgspec.json.encode(record))
+    write_atomic(build / RECORD, msgspec.json.encode(_Record(commit, compiler_of(column.arch), bounds)))
     return replace(made, bounds=bounds)
 
 

@@ -503,7 +503,7 @@ def test_a_width_may_call_a_function(built: Built) -> None:
 def test_a_header_that_kbuild_generates_is_not_taken_as_it_was(built: Built) -> None:
     """Where make O= had built the tree, a new page flag was seen by nobody."""
     (built.tree / "include/linux/flags.h").write_text("enum flags { FIRST, LAST };\n")
-    main_of = 'int main(void)\n{\n\tasm volatile("" : : "i" (LAST));\n\treturn 0;\n}\n'
+    main_of = 'int main(void)\n{\n\tasm volatile(".ascii \\"->LAST %0\\"" : : "i" (LAST));\n\treturn 0;\n}\n'
     (built.tree / "kernel/bounds.c").write_text(f"#include <linux/flags.h>\n{main_of}")
     text = (built.build / "kernel/.fork.o.cmd").read_text().replace("kernel/fork.o", "kernel/bounds.s")
     text = text.replace("kernel/fork.c", "kernel/bounds.c").replace("drivers/toy/inner.h", "include/linux/flags.h")

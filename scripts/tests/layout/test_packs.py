@@ -22,7 +22,7 @@ from schedlib.layout.columns import composed_tree, pack_columns
 from schedlib.layout.members import read_members
 from schedlib.layout.pack_units import Unit, units_of
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.unit_build import Types, UnitBuild
+from schedlib.layout.unit_build import UnitBuild
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.premerge import parts
 from schedlib.premerge.series import read_series
@@ -184,9 +184,9 @@ def read_units(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The units that are read, from here on."""
     stems: list[str] = []
 
-    def told(self: UnitBuild, source: Path, tags: Collection[str], words: Collection[str] = ()) -> Types | None:
+    def told(self: UnitBuild, source: Path, names: Collection[str]) -> object:
         stems.append(source.stem)
-        return types_of(self, source, tags, words)
+        return types_of(self, source, names)
 
     types_of = UnitBuild.types_of
     monkeypatch.setattr(UnitBuild, "types_of", told)

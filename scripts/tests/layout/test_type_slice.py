@@ -9,7 +9,7 @@ import pytest
 import toys
 
 from schedlib.layout.members import read_members
-from schedlib.layout.type_slice import TypeSlice, reaches, type_slice
+from schedlib.layout.type_slice import reaches, type_slice
 
 TEXT = """\
 # 1 "x.c"
@@ -35,17 +35,18 @@ struct top {
 """
 
 
-def sliced(text: str, *tags: str) -> TypeSlice:
-    found = type_slice(text, tags)
+def sliced(text: str, tag: str) -> str:
+    """The declarations that a structure depends on."""
+    found = type_slice(text, [tag])
     assert found
-    return found
+    return found[0]
 
 
 def test_what_a_structure_depends_on() -> None:
     found = sliced(TEXT, "top")
     wanted = "u32 spin_t call_t row_t many counted looked names near aligning top"
-    assert all(name in found.text for name in wanted.split())
-    assert "struct farther" not in found.text and "body" not in found.text and "extern" not in found.text
+    assert all(name in found for name in wanted.split())
+    assert all(name not in found for name in ("struct farther", "body", "extern"))
 
 
 def test_the_part_gives_the_layout_of_the_whole(tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_the_part_gives_the_layout_of_the_whole(tmp_path: Path) -> None:
     whole = whole.replace("enum many", "struct counted { char c; };\nenum many").replace(
         "MANY };\nstruct counted { char c; };\n", "MANY };\n"
     )
-    part = sliced(whole, "top").text + "struct top it;\n"
+    part = sliced(whole, "top") + "struct top it;\n"
     assert len(part) < len(whole)
     for name, text in (("whole", whole), ("part", part)):
         (tmp_path / f"{name}.c").write_text(text)
@@ -68,24 +69,24 @@ def test_the_part_gives_the_layout_of_the_whole(tmp_path: Path) -> None:
 def test_a_file_that_changes_the_meaning_of_all_is_not_divided() -> None:
     assert type_slice("#pragma pack(push, 1)\nstruct a { int x; };\n", ["a"]) is None
     assert type_slice("#pragma GCC diagnostic push\nstruct a { int x; };\n", ["a"]) is not None
-    assert sliced("struct a { int x; };\n", "b") == TypeSlice("", frozenset())
+    assert type_slice("struct a { int x; };\n", ["b"]) == ("", frozenset())
 
 
 def test_functions_are_left_out_of_what_is_divided() -> None:
     text = "int f(int x) __attribute__((cold)) { struct a { int y; } z; }\nstruct a { int x; } b = { 1 };\nint c;"
-    assert sliced(text, "a").text == "struct a { int x; } b = { 1 };\n"
+    assert sliced(text, "a") == "struct a { int x; } b = { 1 };\n"
 
 
 def test_parentheses_of_an_attribute_may_be_deep() -> None:
     """A structure behind six of them was not found."""
-    assert "u64 a" in sliced("struct __attribute__((aligned(((((1 + (2 * (4))))))))) deep { u64 a; };\n", "deep").text
+    assert "u64 a" in sliced("struct __attribute__((aligned(((((1 + (2 * (4))))))))) deep { u64 a; };\n", "deep")
 
 
 def test_the_files_that_declare_what_is_needed_are_told() -> None:
     markers = '# 1 "top.c"\n# 1 "a.h" 1\nstruct a { int x; };\n# 2 "top.c" 2\n# 1 "b.h" 1\nstruct b { int y; };\n'
     text = f'{markers}# 3 "top.c" 2\nstruct top {{\n# 1 "list.h" 1\n\n  struct a a;\n}};\n'
-    assert sliced(text, "top").files == {"a.h", "top.c", "list.h"}
-    assert sliced(text, "top").text == "struct a { int x; };\nstruct top {\nstruct a a;\n};\n"
+    declared = "struct a { int x; };\nstruct top {\nstruct a a;\n};\n"
+    assert type_slice(text, ["top"]) == (declared, {"a.h", "top.c", "list.h"})
 
 
 RAW = "#ifdef A\n#define B 1 + \\\n\t2\nstruct a { int x; };\n#endif\nint f(void) { return 1; }\n"
