@@ -54,11 +54,7 @@ Sources = Mapping[str, tuple[bytes | None, bytes | None]]
 
 
 def chosen_build(options: LayoutOptions | InitOptions) -> OwnBuild | None:
-    """The build that the options name, or the one in the tree; None if there is none, or a configuration is named.
-
-    Raises:
-        SchedlineError: there is no build where one was named.
-    """
+    """The build that the options name, or the one in the tree; None if there is none, or a configuration is named."""
     tree, build = options.tree.kdir, options.build
     ours = (options.columns, options.changes) != (ColumnOptions(), ChangeOptions())
     if ours or tree is None or not tree.is_dir():
@@ -99,9 +95,9 @@ class OwnBuild:
         record = (self.build / unit).with_name(f".{Path(unit).name}.cmd")
         return record if record.is_file() else None
 
-    def records(self, directory: str) -> Iterator[Path]:
-        """The same of all objects in a directory."""
-        yield from sorted((self.build / directory).glob(".*.o.cmd"))
+    def beside(self, file: str) -> list[Path]:
+        """The same of all objects in the directory of a file."""
+        return sorted((self.build / file).parent.glob(".*.o.cmd"))
 
     def any_record(self) -> Path | None:
         """The same of some object of the kernel; None if there is none. `make defconfig` builds host programs alone."""
@@ -115,14 +111,13 @@ class OwnBuild:
             return record
         if file.startswith("include/"):
             return self.any_record()
+        records = filter(None, map(self.record_of, _USUAL))
         # No object lies beside the headers of an architecture.
-        is_arch = re.match(r"arch/\w+/include/", file)
-        here = self.build / Path(file).parent
-        beside = () if is_arch else self.records(str(Path(file).parent))
-        usual = filter(None, map(self.record_of, _USUAL))
-        # An object below the directory above, as kernel/sched/core.o reads kernel/workqueue_internal.h.
-        above = here.parent if "/include/" in file else here
-        records = chain(beside, usual, () if is_arch else sorted(above.glob("*/.*.o.cmd")))
+        if not re.match(r"arch/\w+/include/", file):
+            here = (self.build / file).parent
+            # An object below the directory above, as kernel/sched/core.o reads kernel/workqueue_internal.h.
+            above = here.parent if "/include/" in file else here
+            records = chain(self.beside(file), records, sorted(above.glob("*/.*.o.cmd")))
         return next((each for each in records if file in self.read_by(each)), None)
 
     @cached_property
@@ -149,21 +144,16 @@ class OwnBuild:
         return (self.build / self._top(record)).resolve()
 
     def unit_build(self, record: Path, src: Path, place: Path, own: Collection[str]) -> UnitBuild:
-        """Compiles units with an object's command, for another source.
-
-        Raises:
-            SchedlineError: the command cannot be read.
-        """
+        """Compiles units with an object's command, for another source."""
         command, top = command_of(self._text(record)), self._top(record)
         if command is None:
             raise SchedlineError(f"{record} holds no command that can be read", "make the object again")
-        in_place = self.tree == self.build
         command = tuple(word for word in command if not word.startswith(_LEFT_OUT))
         moved = [_moved(word, before, top, src) for before, word in zip(("", *command), command, strict=False)]
         # In front of the other options, but behind the compiler, which may be `ccache gcc`.
         at = next((number for number, word in enumerate(moved) if word.startswith("-")), len(moved))
         words = (*moved[:at], opaque_headers(self.build, place), *moved[at:], "-g")
-        return UnitBuild(src if in_place else self.build, src, frozenset(own), place, words)
+        return UnitBuild(src if self.tree == self.build else self.build, src, frozenset(own), place, words)
 
 
 def _moved(word: str, before: str, top: str, src: Path) -> str:
@@ -241,10 +231,14 @@ class Versions:
             every: the others, too.
         """
         del column  # its owner has one
-        files = {tag: file for tag, file in rules.files.items() if self._is_there(file)}
+        files = {
+            tag: file for tag, file in rules.files.items() if file in self.sources or (self.own.tree / file).is_file()
+        }
         units = []
         for unit in units_for(rules, files):
-            record = self.own.record_for(unit.files[0]) or self._beside(unit.files[0])
+            record = self.own.record_for(unit.files[0])
+            if record is None and self._is_new(unit.files[0]):
+                record = next(iter(self.own.beside(unit.files[0])), None)
             if record is None and not self.changed.keys().isdisjoint(unit.files):
                 why |= dict.fromkeys(unit.tags, f"no object of {self.own.build} is made from {unit.files[0]}: make it")
             elif record and (every or self._may_change(unit, record)):
@@ -259,11 +253,7 @@ class Versions:
         return joined(str(self.own.build), before, line), joined(str(self.own.build), after, line)
 
     def _both(self, unit: Unit, record: Path) -> tuple[CompiledStructs, CompiledStructs]:
-        """What a unit shows without and with the patch.
-
-        Raises:
-            DoesNotBuild: the compiler's first error.
-        """
+        """What a unit shows without and with the patch."""
         before = self._seen(unit, record, 0, None)
         unit = replace(unit, files=tuple(self._renamed.get(file, file) for file in unit.files))
         # What a new file declares, or a new structure of this one, nothing has read before.
@@ -279,51 +269,39 @@ class Versions:
         src, above = self.places[side]
         place = Path(tempfile.mkdtemp(dir=above))
         build = self.own.unit_build(record, src, place, self.sources)
-        found = from_types(build, unit, old)
-        if found is None:
-            # The types alone do not tell: a pragma, or the type of a variable. Without the generated offsets by name.
-            source = build.written("unit", unit.text(src))
-            named = tuple(word for word in build.command if word != opaque_headers(self.own.build, place))
-            read, said = replace(build, command=named).call(source, source.with_suffix(".o"), "-w", "-c")
-            if read is not None:
-                return CompiledStructs(*read_unit(source.with_suffix(".o"), unit), read, read)
-            said = said.replace(f"{src}/", "").replace(f"{place}/", "")
-            errors = (line for line in said.splitlines() if re.search(": (?:fatal )?error: ", line))
-            which = "with" if side else "without"
-            raise DoesNotBuild(
-                f"{unit.files[0]} does not compile {which} the patch by the command of {record.name}: "
-                f"{next(errors, said) or 'it reads a header of the work tree through a link'}",
-                f"see whether your tree builds, or add {OURS} for schedline's own configurations",
-            )
-        return found
+        if found := from_types(build, unit, old):
+            return found
+        # The types alone do not tell: a pragma, or the type of a variable. Without the generated offsets by name.
+        source = build.written("unit", unit.text(src))
+        named = tuple(word for word in build.command if word != opaque_headers(self.own.build, place))
+        read, said = replace(build, command=named).call(source, source.with_suffix(".o"), "-w", "-c")
+        if read is not None:
+            return CompiledStructs(*read_unit(source.with_suffix(".o"), unit), read, read)
+        said = said.replace(f"{src}/", "").replace(f"{place}/", "")
+        errors = (line for line in said.splitlines() if re.search(": (?:fatal )?error: ", line))
+        which = "with" if side else "without"
+        raise DoesNotBuild(
+            f"{unit.files[0]} does not compile {which} the patch by the command of {record.name}: "
+            f"{next(errors, said) or 'it reads a header of the work tree through a link'}",
+            f"see whether your tree builds, or add {OURS} for schedline's own configurations",
+        )
 
-    def _beside(self, file: str) -> Path | None:
-        """The record of an object in the directory of a file that the patch adds: none can be made from it yet."""
-        is_new = file in self.sources and self.sources[file][0] is None
-        return next(self.own.records(str(Path(file).parent)), None) if is_new else None
-
-    def _is_there(self, file: str) -> bool:
-        return file in self.sources or (self.own.tree / file).is_file()
+    def _is_new(self, file: str) -> bool:
+        return file in self.sources and self.sources[file][0] is None
 
     def _may_change(self, unit: Unit, record: Path) -> bool:
         """Whether a unit reads a file that the patch changes, or might read one that it adds."""
         if not self.changed.keys().isdisjoint(unit.files):
             return True
         headers = [name for name in self.changed if name.endswith(".h")]
-        if unit.files[0].startswith("include/"):
+        if unit.files[0].startswith("include/") or not headers:
             return any("include/" in name for name in headers)
-        read = self.own.read_by(record)
-        if any(name in read or self.changed[name][0] is None for name in headers):
+        read, made = self.own.read_by(record), record.stat().st_mtime_ns
+        if any(name in read or self._is_new(name) for name in headers) or not read.isdisjoint(self.sources):
             return True
-        return bool(headers) and self._is_behind(record)
-
-    def _is_behind(self, record: Path) -> bool:
-        """Whether what an object would be made from may differ from what it was made from."""
-        made, read = record.stat().st_mtime_ns, self.own.read_by(record)
+        # What the object would be made from now may differ from what it was made from.
         files = (self.own.tree / name for name in read)
-        return not read.isdisjoint(self.sources) or any(
-            each.stat().st_mtime_ns > made for each in files if each.is_file()
-        )
+        return any(each.stat().st_mtime_ns > made for each in files if each.is_file())
 
     def _generated(self) -> Iterator[Finding]:
         """The generated header that types depend on, if the patch may change it."""
