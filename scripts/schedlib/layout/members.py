@@ -128,13 +128,12 @@ class _Reader:
                 unnamed.append(Unnamed(offset, kind.size, align, tuple(each.name for each in members[first:])))
                 align = max(align, inner)
             elif part.name:
+                inner = 1
                 if kind.sort in ("struct", "union") and not kind.name:
                     align = max(align, kind.align)
                     inner = self.read(f"{tag}.{part.name}", at_element)
-                    members.append(self._member(part, base, align))
-                    align = max(align, inner)
-                else:
-                    members.append(self._member(part, base, align))
+                members.append(self._member(part, base, align))
+                align = max(align, inner)
             demanded = max(demanded, align)
         return demanded
 
@@ -189,8 +188,7 @@ def read_members(
 
     Args:
         structures: their tags; empty for those that have a contract.
-        paths: tags and paths, such as ("tk_data", "timekeeper.tkr_mono"). The structures that they go through are
-            read, too.
+        paths: ("tk_data", "timekeeper.tkr_mono"): the structures that they go through are read, too.
 
     Raises:
         SchedlineError: the file cannot be read, holds no debug information or none of the structures.
@@ -201,9 +199,8 @@ def read_members(
         found = _read(info, wanted, paths) if info else {}
         why = "" if info else "it has neither DWARF nor BTF"
     except NotDebugInfo as error:
-        raise SchedlineError(
-            f"{path} is {error}", "give a vmlinux (not a bzImage), or /sys/kernel/btf/vmlinux"
-        ) from error
+        advice = "give a vmlinux (not a bzImage), or /sys/kernel/btf/vmlinux"
+        raise SchedlineError(f"{path} is {error}", advice) from error
     except OSError as error:
         raise SchedlineError(f"{path}: {error.strerror}", "check the path, and whether you may read it") from error
     except DAMAGE as error:
@@ -218,17 +215,17 @@ def read_members(
 
 def _read(info: DebugInfo, tags: Sequence[str], paths: Iterable[tuple[str, str]]) -> dict[str, Structure]:
     """Structures of a file, as far as it has them, and those inside of them that `paths` need."""
-    found = read_structures(info, tags)
+    found = _read_structures(info, tags)
     deep = [(tag, name) for tag, name in paths if "." in name]
     asked = set(tags)
-    while wanted := {through for tag, name in deep for through in _through(found, tag, name)} - asked - found.keys():
+    while wanted := {through for tag, name in deep for through, _ in _through(found, tag, name)} - asked - found.keys():
         asked |= wanted
         with suppress(*DAMAGE):
-            found |= read_structures(info, sorted(wanted))
+            found |= _read_structures(info, sorted(wanted))
     return found
 
 
-def read_structures(info: DebugInfo, tags: Sequence[str]) -> dict[str, Structure]:
+def _read_structures(info: DebugInfo, tags: Sequence[str]) -> dict[str, Structure]:
     """Structures of a file, as far as it has them, and those without a tag inside of them, as `tag.member`."""
     reader = _Reader(info)
     for tag, at in info.find(tags).items():
@@ -236,20 +233,16 @@ def read_structures(info: DebugInfo, tags: Sequence[str]) -> dict[str, Structure
     return reader.found
 
 
-def _through(structures: Mapping[str, Structure], tag: str, path: str) -> Iterator[str]:
-    """The types of the members on a path, as far as their structures are known."""
+def _through(structures: Mapping[str, Structure], tag: str, path: str) -> Iterator[tuple[str, Member]]:
+    """The members that a path goes through, each with the type of it, as far as their structures are known."""
     for name in path.split(".")[:-1]:
         structure = structures.get(tag)
         member = structure.member(name.removesuffix("[0]")) if structure else None
         if member is None or not member.type.startswith(("struct", "union")):
             return
-        tag = _inside(tag, member)
-        yield tag
-
-
-def _inside(tag: str, member: Member) -> str:
-    """The tag of a member's structure. An unnamed one goes by the path of the member."""
-    return member.type.partition(" ")[2] or f"{tag}.{member.name}"
+        # An unnamed one goes by the path of the member.
+        tag = member.type.partition(" ")[2] or f"{tag}.{member.name}"
+        yield tag, member
 
 
 def root_of(path: str) -> str:
@@ -262,21 +255,15 @@ def resolve(structures: Mapping[str, Structure], tag: str, path: str) -> Field |
 
     `a[0].b` stands for b in every element of a, so a path through an array of arrays is none.
     """
-    root, base, count, stride = tag, 0, 1, 0
-    names = path.split(".")
-    for name in names[:-1]:
-        structure = structures.get(tag)
-        member = structure.member(name.removesuffix("[0]")) if structure else None
-        if member is None or not member.type.startswith(("struct", "union")):
-            return None
+    base, count, stride = 0, 1, 0
+    *through, name = path.split(".")
+    steps = list(_through(structures, tag, path))
+    for step, (_, member) in zip(through, steps, strict=False):
         base += member.offset
-        if name.endswith("[0]"):
+        if step.endswith("[0]"):
             if stride:
                 return None
             count, stride = member.count, member.size // max(member.count, 1)
-        tag = _inside(tag, member)
-    structure = structures.get(tag)
-    last = structure.member(names[-1]) if structure else None
-    if last is None:
-        return None
-    return Field(root, path, base + last.offset, last.size, count, stride)
+    structure = structures.get(steps[-1][0] if steps else tag)
+    last = structure.member(name) if structure and len(steps) == len(through) else None
+    return Field(tag, path, base + last.offset, last.size, count, stride) if last else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -111,7 +111,7 @@ class OwnBuild:
             return record
         if file.startswith("include/"):
             return self.any_record()
-        records = filter(None, map(self.record_of, _USUAL))
+        records: Iterable[Path] = filter(None, map(self.record_of, _USUAL))
         # No object lies beside the headers of an architecture.
         if not re.match(r"arch/\w+/include/", file):
             here = (self.build / file).parent

@@ -24,22 +24,7 @@ from schedlib.tree.kernel_tree import Tree
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _OPTION = re.compile(r"(!\s*(?:defined\s*\(?\s*|IS_ENABLED\s*\(\s*)?)?\b(CONFIG_\w+)")
-
-
 _PROGRAMS = ("tools/", "scripts/", "usr/", "Documentation/")
-
-
-@dataclass(frozen=True)
-class StructLine:
-    """Where a line is.
-
-    Attributes:
-        tag: of the structure at the left margin.
-        guards: the conditions under which it is compiled.
-    """
-
-    tag: str
-    guards: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -47,34 +32,38 @@ class ChangedLine:
     """A line of a structure that a patch adds or removes, or puts under other conditions.
 
     Attributes:
+        tag: of the structure at the left margin.
+        guards: the conditions under which it is compiled.
         removed: then `number` counts in the file before the patch.
     """
 
     file: str
     number: int
-    place: StructLine
-    removed: bool
+    tag: str
+    guards: tuple[str, ...]
+    removed: bool = False
 
     @property
     def asked(self) -> frozenset[str]:
         """The conditions, as a unit asks for them."""
-        return frozenset(f"{GUARD}{self.place.tag}{GUARD}{guard}" for guard in self.place.guards)
+        return frozenset(f"{GUARD}{self.tag}{GUARD}{guard}" for guard in self.guards)
 
-    def is_seen(self, layouts: Iterable[Layout]) -> bool:
-        """Whether some compiler saw it."""
-        return any(self.place.tag in layout.structures and self.asked <= layout.holds for layout in layouts)
+    def is_seen(self, pairs: Iterable[tuple[Layout, Layout]]) -> bool:
+        """Whether some compiler saw it, in layouts without and with the patch."""
+        layouts = (pair[not self.removed] for pair in pairs)
+        return any(self.tag in layout.structures and self.asked <= layout.holds for layout in layouts)
 
 
-def places(text: str) -> dict[int, StructLine]:
-    """The lines of a file that are inside of structures, by their number."""
-    found: dict[int, StructLine] = {}
+def places(text: str) -> dict[int, tuple[str, tuple[str, ...]]]:
+    """The lines of a file that are inside of structures, by their number: tag, and conditions."""
+    found: dict[int, tuple[str, tuple[str, ...]]] = {}
     # Where the file ends, a macro of its own says nothing of where the structure began: it may be its include guard.
     own = set(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", text, re.M))
     for body in bodies(text):
         around = tuple(guard for guard in body.guards if own.isdisjoint(re.findall(r"\w+", guard)))
         for line in body.lines:
             if line.text.strip():
-                found[line.number] = StructLine(body.tag, (*around, *line.guards[len(body.guards) :]))
+                found[line.number] = body.tag, (*around, *line.guards[len(body.guards) :])
     return found
 
 
@@ -115,11 +104,11 @@ def changed_lines(texts: Texts) -> list[ChangedLine]:
             until = start + (not count)
             for number in range(was, until):
                 one, two = old.get(number), new.get(number + now - was)
-                if one and two and one.guards != two.guards:
-                    found.append(ChangedLine(file, number + now - was, two, False))
-            found += [ChangedLine(file, at, old[at], True) for at in range(until, until + count) if at in old]
+                if one and two and one[1] != two[1]:
+                    found.append(ChangedLine(file, number + now - was, *two))
+            found += [ChangedLine(file, at, *old[at], True) for at in range(until, until + count) if at in old]
             begin = other + (not more)
-            found += [ChangedLine(file, at, new[at], False) for at in range(begin, begin + more) if at in new]
+            found += [ChangedLine(file, at, *new[at]) for at in range(begin, begin + more) if at in new]
             was, now = until + count, begin + more
     return found
 
@@ -131,19 +120,9 @@ def _diff(old: str, new: str) -> str:
         return try_git(Path(name), "diff", "--no-index", "--no-color", "-U0", "old", "new").stdout.decode()
 
 
-def unseen(lines: Sequence[ChangedLine], layouts: Iterable[tuple[Layout, Layout]]) -> list[ChangedLine]:
-    """The changed lines that no compiler saw.
-
-    Args:
-        layouts: without and with the patch.
-    """
-    both = list(zip(*layouts, strict=True)) or [(), ()]
-    return [line for line in lines if not line.is_seen(both[not line.removed])]
-
-
 def options_of(line: ChangedLine) -> tuple[str, ...]:
     """The options that its #ifs name, as lines of a configuration; none of an #else of several."""
-    guards = (guard for guard in line.place.guards if not guard.startswith("!("))
+    guards = (guard for guard in line.guards if not guard.startswith("!("))
     found = {option: "n" if no else "y" for guard in guards for no, option in _OPTION.findall(guard)}
     return tuple(f"{option}={value}" for option, value in sorted(found.items()))
 
@@ -163,22 +142,16 @@ def not_compiled(
     """
     groups: defaultdict[tuple[str, str, tuple[str, ...], bool, bool], list[int]] = defaultdict(list)
     for line in lines:
-        is_dead = "0" in line.place.guards
-        groups[line.file, line.place.tag, options_of(line), line.removed, is_dead].append(line.number)
+        is_dead = "0" in line.guards
+        groups[line.file, line.tag, options_of(line), line.removed, is_dead].append(line.number)
     for (file, tag, options, removed, is_dead), numbers in groups.items():
         condition = ", under #if 0" if is_dead else f", which needs {' '.join(options)}" if options else ""
         reason = f" ({why[tag]})" if tag in why else ""
-        where = (
-            f"{len(numbers)} line{'s' * (len(numbers) > 1)} that it removes from"
-            if removed
-            else f"{_lines(numbers)} of"
-        )
+        many = len(numbers) > 1
+        where = f"{len(numbers)} lines from {numbers[0]} on of" if many else f"line {numbers[0]} of"
+        where = f"{len(numbers)} line{'s' * many} that it removes from" if removed else where
         text = (
             f"not compiled in {', '.join(looked) or 'any configuration'}: {where} {in_words(tag)}{condition}{reason}. "
             f"What the patch does there was not looked at{'' if is_dead else hint(options)}"
         )
         yield Finding(file, numbers[0], False, "", text, tag=tag)
-
-
-def _lines(numbers: Sequence[int]) -> str:
-    return f"line {numbers[0]}" if len(numbers) == 1 else f"{len(numbers)} lines from {numbers[0]} on"

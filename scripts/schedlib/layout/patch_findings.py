@@ -149,17 +149,13 @@ class PatchLook:
         self,
         tag: str,
         text: str,
+        near: Collection[str] = (),
         *,
         error: bool = False,
         rule: str = "",
         note: bool = False,
-        near: Collection[str] = (),
     ) -> Finding:
-        """A finding about a structure, at the added line that most likely caused it.
-
-        Args:
-            near: the members that it is about.
-        """
+        """A finding about a structure and some of its members, at the added line that most likely caused it."""
         return Finding(*self._place(tag, near), error, rule, text, note, tag)
 
     def _pairs(self, after: Layout) -> Iterator[tuple[str, Structure, Structure]]:
@@ -241,7 +237,7 @@ class PatchLook:
                     became = f"{names[name]} now, and its contract names the old one" if name in names else ""
                     text = f"{rule}: {name} is {became or 'gone, and its contract names it'}"
                     text += f" (struct {tag}, {self.after.name})\n    correct the contract; `old|new` is both"
-                    yield self._finding(tag, text, error=error, rule=rule, near=names.values())
+                    yield self._finding(tag, text, names.values(), error=error, rule=rule)
             if silent:
                 where = f"struct {tag} has no {few(silent)} any more on {self.after.name}"
                 yield self._finding(tag, f"{where}, and no removed line says so: an option or a macro changed")
@@ -254,9 +250,9 @@ class PatchLook:
             # The empty ones come last: a padding is told as what lies behind it.
             for member in sorted(new.members, key=lambda each: not each.size):
                 was = old.member(member.name)
-                if was is None or not _aligned(old, was) >= line > _aligned(new, member) or member.offset % line:
+                if was is None or not _aligned(old, was) >= line > _aligned(new, member):
                     continue
-                if member.offset in told:
+                if member.offset % line or member.offset in told:
                     continue
                 told.add(member.offset)
                 rule = _named_by(self.rules, tag, member.name)
@@ -265,7 +261,7 @@ class PatchLook:
                     f"because of what lies before it (struct {tag}, {self.after.name})"
                 )
                 text = f"{rule}: {text}" if rule else text
-                yield self._finding(tag, text, rule=rule, note=not rule, near=[member.name])
+                yield self._finding(tag, text, [member.name], rule=rule, note=not rule)
 
     def _with_less_room(self, broken: Collection[str]) -> Iterator[Finding]:
         rules = self._concerned()
@@ -365,8 +361,7 @@ def lost_members(
     """Each member of a contract that its source no longer has in any configuration: without it less is held.
 
     Args:
-        before: returns the text of a file without the patch; None if there is no such file.
-        after: the same with the patch.
+        before, after: return the text of a file without and with the patch; None if there is no such file.
         told: findings that tell it already.
         bodies: what the patch leaves or puts between the braces of structures, in whatever file, by tag.
     """
@@ -391,12 +386,7 @@ def redefined(patch: bytes) -> Iterator[Finding]:
 
 
 def as_it_was(files: Mapping[str, tuple[bytes | None, bytes | None]], config: Mapping[str, str]) -> Iterator[Finding]:
-    """What a build has as it was before a patch, although types may depend on it: options, and the compiler's.
-
-    Args:
-        files: without and with the patch; None if there is none.
-        config: the options of the build.
-    """
+    """What a build has as it was before a patch, although types may depend on it: options, and the compiler's."""
     rest = "your build has it as it was. What depends on it was not looked at"
     for file, both in files.items():
         old, new = ((data or b"").decode(errors="replace").splitlines() for data in both)
@@ -419,11 +409,7 @@ def as_it_was(files: Mapping[str, tuple[bytes | None, bytes | None]], config: Ma
 
 
 def _kconfig(lines: Sequence[str]) -> dict[str, tuple[int, list[str]]]:
-    """What a Kconfig file says of each option and choice, and of what options are in, without help and comments.
-
-    Returns:
-        By its name the first line of each, and what it says.
-    """
+    """By its name the first line of each option and choice, and what is said of it, and around it, without help."""
     found: dict[str, tuple[int, list[str]]] = {}
     choices: list[tuple[int, list[str]]] = []
     around: list[list[str]] = []
@@ -455,11 +441,7 @@ def _kconfig(lines: Sequence[str]) -> dict[str, tuple[int, list[str]]]:
 
 
 def of_other_architectures(patch: bytes, archs: Collection[str]) -> Iterator[Finding]:
-    """Headers of architectures that were not looked at, in which a patch changes what types may depend on.
-
-    Args:
-        archs: the directories of arch/ that were.
-    """
+    """Headers of others than these directories of arch/, in which a patch changes what types may depend on."""
     told: set[str] = set()
     for file, number, line in (*added_lines(patch), *removed_lines(patch)):
         found = re.match(r"arch/(\w+)/.*\.h$", file)

@@ -23,7 +23,6 @@ from schedlib.layout.patch_coverage import (
     changed_lines,
     not_compiled,
     options_of,
-    unseen,
     using_macros,
 )
 from schedlib.layout.patch_findings import Finding, PatchLook, lost_members, of_other_architectures, redefined
@@ -108,11 +107,10 @@ class Looks:
         self.lines = changed_lines(versions.texts)
         self._places: dict[str, tuple[str, int]] = {}
         for line in sorted(self.lines, key=lambda line: line.removed):
-            self._places.setdefault(line.place.tag, (line.file, line.number))
-        tags = {line.place.tag for line in self.lines}
-        self._asked = {
-            tag: frozenset().union(*(each.asked for each in self.lines if each.place.tag == tag)) for tag in tags
-        }
+            self._places.setdefault(line.tag, (line.file, line.number))
+        self._asked: dict[str, frozenset[str]] = {}
+        for line in self.lines:
+            self._asked[line.tag] = self._asked.get(line.tag, frozenset()) | line.asked
         self.found: list[Finding] = []
         self.looks: list[PatchLook] = []
         self.why: dict[str, str] = {}
@@ -135,11 +133,7 @@ class Looks:
         return sorted(tag for tag in self.structures if any(old.get(tag) != new.get(tag) for old, new in pairs))
 
     def at(self, column: Column | None, rules: Rules) -> PatchLook | None:
-        """Look at the structures of rules in one configuration; None if there are none.
-
-        Args:
-            column: None: the one that its owner has built.
-        """
+        """Look at the structures of rules in one configuration, None being its owner's; None if there are none."""
         both = self._versions.layouts(column, replace(rules, asked=self._asked), self.why)
         if not both or not both[1].structures:
             return None
@@ -160,17 +154,17 @@ class Looks:
         return [
             line
             for line in self.lines
-            if unseen([line], [(each.before, each.after) for each in self.looks if self._is_of(line, each.rules)])
+            if not line.is_seen((each.before, each.after) for each in self.looks if self._is_of(line, each.rules))
         ]
 
     def _is_of(self, line: ChangedLine, rules: Rules) -> bool:
         """Whether rules are about the structure of a line, and not about one of the same name in another file."""
-        tag = line.place.tag
+        tag = line.tag
         file = rules.files.get(tag, line.file)
         return tag in rules.files and (file == line.file or tag not in self._declared(file, not line.removed))
 
     def _is_judged(self, line: ChangedLine, rules: Rules) -> bool:
-        return line.place.tag in rules.types() and self._is_of(line, rules)
+        return line.tag in rules.types() and self._is_of(line, rules)
 
     def _declared(self, file: str, side: int) -> Collection[str]:
         if (file, side) not in self._tags:
@@ -202,11 +196,10 @@ class Looks:
     ) -> None:
         """Look at changed structures that have no contract, file by file: not each file can be compiled.
 
-        Args:
-            more: files, and structures in them that may change, too.
+        `more`: files, and structures in them that may change, too.
         """
         looked: list[tuple[PatchLook, str]] = []
-        rows = [*((line.file, line.place.tag) for line in lines), *more]
+        rows = [*((line.file, line.tag) for line in lines), *more]
         for file in dict.fromkeys(file for file, _ in rows):
             tags = {tag: file for where, tag in rows if where == file}
             try:

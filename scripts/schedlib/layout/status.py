@@ -23,16 +23,12 @@ from schedlib.formats.strict import Strict, Word
 from schedlib.layout.debug_info import DAMAGE
 from schedlib.layout.layout_options import StatusOptions
 from schedlib.layout.rule_judge import Layout, RuleOutcome, describe, judge_clause
-from schedlib.layout.source_status import Found, of_directory, of_source, show
 from schedlib.layout.vmlinux import RUNNING_BTF, layout_of_built
-from schedlib.tree.changes import Change, State, change_table, patch_sets
+from schedlib.tree.changes import State, change_table, patch_sets
 from schedlib.tree.compose import compose
 from schedlib.tree.kernel_tree import Tree, open_tree
-from schedlib.tree.source import Presence, presence
+from schedlib.tree.source import Found, Presence, of_directory, of_source, presence
 from schedlib.verdict import Verdict
-
-_ALWAYS_THERE = "runqueues"
-"""A data symbol that every kernel has: a symbol table without it lists no data."""
 
 
 class StatusChange(Strict, frozen=True):
@@ -53,11 +49,7 @@ class StatusDocument(Document, frozen=True, kw_only=True):
 
 
 def show_status(options: StatusOptions) -> Verdict:
-    """Print which changes a kernel has, and the evidence for each.
-
-    Raises:
-        SchedlineError: there is no such tree or kernel, or it cannot be read.
-    """
+    """Print which changes a kernel has, and the evidence for each."""
     if options.built:
         doctor.require(["layout"])
         rules = our_rules()
@@ -69,7 +61,7 @@ def show_status(options: StatusOptions) -> Verdict:
     else:
         tree = _opened(options)
         name, found = tree.origin, tuple(of_tree(tree))
-    show(name, found)
+    print(name, *found, sep="\n")
     if options.json:
         rows = tuple(StatusChange(row.change, row.presence.value, row.evidence) for row in found)
         document.write(options.json, StatusDocument(schema="status-1", tool=TOOL, kernel=name, changes=rows))
@@ -83,24 +75,20 @@ def _opened(options: StatusOptions) -> Tree:
 
 def of_tree(tree: Tree) -> Iterator[Found]:
     """Each change by its signs in the source. For a series also how `check` applies the changes that it lacks."""
+    patches = None if tree.is_user else patch_sets(tree)[0]
     for row in of_source(tree.read):
-        patches = None if tree.is_user else patch_sets(tree)[0]
         if patches and row.presence is Presence.ABSENT and row.change in patches.order():
             how = "" if row.change in patches.default() else f" --with {row.change}"
             text = f"the source lacks it; `schedline check --series {tree.name}{how}` applies "
             text += f"patches/{patches.name}/{row.change}.patch"
-            yield replace(row, evidence=(*row.evidence, text))
-        else:
-            yield row
+            row = replace(row, evidence=(*row.evidence, text))
+        yield row
 
 
 def show_applied(options: StatusOptions) -> Verdict:
     """Apply the carried changes to a copy of a tree as `git am -3` does, and print the state of each.
 
     Without --with these are the changes that `schedline check` applies to a series.
-
-    Raises:
-        SchedlineError: there is no such tree.
     """
     tree = _opened(options)
     with_ = options.changes.with_ or patch_sets(tree)[0].default()
@@ -119,14 +107,10 @@ def show_applied(options: StatusOptions) -> Verdict:
 
 
 def of_kernel(rules: Rules, layout: Layout, symbols: frozenset[str] | None) -> Iterator[Found]:
-    """Each change by layout or symbols; a change that neither of them can show is left out.
-
-    Args:
-        symbols: None if no symbol table can be read.
-    """
+    """Each change by layout or symbols (None if no symbol table can be read); one that they cannot show is left out."""
     for change in change_table().values():
         if change.symbol:
-            yield _by_symbol(change, symbols)
+            yield Found(change.id, *_by_symbol(change.symbol, symbols))
         elif rules.of(change.id):
             results = [judge_clause(clause, layout) for clause in rules.of(change.id)]
             judged = [result for result in results if result.outcome is not RuleOutcome.NA]
@@ -137,12 +121,13 @@ def of_kernel(rules: Rules, layout: Layout, symbols: frozenset[str] | None) -> I
             yield Found(change.id, presence([result in holding for result in judged]), tuple(evidence))
 
 
-def _by_symbol(change: Change, symbols: frozenset[str] | None) -> Found:
-    if symbols is not None and change.symbol in symbols:
-        return Found(change.id, Presence.PRESENT, (f"the symbol {change.symbol} is there",))
-    if symbols is None or _ALWAYS_THERE not in symbols:
-        return Found(change.id, Presence.NA, ("its variables are listed neither in its symbol table nor in its BTF",))
-    return Found(change.id, Presence.ABSENT, (f"there is no symbol {change.symbol}",))
+def _by_symbol(name: str, symbols: frozenset[str] | None) -> tuple[Presence, tuple[str]]:
+    if symbols is not None and name in symbols:
+        return Presence.PRESENT, (f"the symbol {name} is there",)
+    # Every kernel has this variable: a symbol table without it lists no data.
+    if symbols is None or "runqueues" not in symbols:
+        return Presence.NA, ("its variables are listed neither in its symbol table nor in its BTF",)
+    return Presence.ABSENT, (f"there is no symbol {name}",)
 
 
 def running_symbols() -> frozenset[str]:
@@ -157,12 +142,9 @@ def running_symbols() -> frozenset[str]:
 
 def symbols_of(path: Path) -> frozenset[str] | None:
     """The names in a vmlinux' symbol table; None when it has none."""
-    try:
-        with path.open("rb") as file:
-            table = ELFFile(file).get_section_by_name(".symtab")
-            if not isinstance(table, SymbolTableSection):
-                return None
-            names = table.stringtable.data()
-    except DAMAGE:
-        return None
-    return frozenset(name.decode(errors="replace") for name in names.split(b"\0") if name)
+    with suppress(*DAMAGE), path.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        if isinstance(table, SymbolTableSection):
+            names = table.stringtable.data().split(b"\0")
+            return frozenset(name.decode(errors="replace") for name in names if name)
+    return None

@@ -52,9 +52,9 @@ def _checked(options: StatusOptions) -> StatusOptions:
 
 def _status(wanted: StatusOptions) -> Verdict:
     if wanted.directory and not wanted.json:
-        from schedlib.layout.source_status import of_directory, show
+        from schedlib.tree.source import of_directory
 
-        show(str(wanted.directory), of_directory(wanted.directory))
+        print(wanted.directory, *of_directory(wanted.directory), sep="\n")
         return Verdict.PASS
     for extra in BASIC:
         activate(extra)

@@ -219,7 +219,7 @@ def _judged(
     ]
     unknown, wanted = "", contract.section
     if wanted and (section := _section(own, contract)) != wanted:
-        others = own.records(str(Path(contract.file).parent))
+        others = own.beside(contract.file)
         if not section:
             unknown = f"{own.build} has no object of {contract.file}, which tells whether it is in {wanted}"
         elif any(_has_section(_object_of(each), wanted) for each in others):

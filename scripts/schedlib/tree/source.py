@@ -7,7 +7,7 @@ This needs neither a repository nor any library beyond the standard one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -125,3 +125,43 @@ def require_tree(chosen: TreeOptions) -> None:
     kdir = chosen.kdir
     if kdir is not None and kdir.is_dir():
         require_kernel(kdir, lambda name: (kdir / name).exists())
+
+
+@dataclass(frozen=True)
+class Found:
+    """A change, and the evidence; each piece says what was seen."""
+
+    change: str
+    presence: Presence
+    evidence: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n    ".join((f"{self.change}: {self.presence.value}", *self.evidence))
+
+
+def of_source(read: Callable[[str], str | None]) -> Iterator[Found]:
+    """Each change by its signs in the source. `read` returns the text of a file; None if there is no such file."""
+    for change, signs in source_signs().items():
+        text = read(signs.file)
+        seen = signs.found_in(text or "")
+        lacking = (pattern for pattern, found in zip(signs.patterns, seen, strict=True) if not found)
+        evidence = [f"{signs.file} has `{found}`" for found in seen if found]
+        evidence += [f"{signs.file} has no `{readable(pattern)}` in `{signs.place()}`" for pattern in lacking]
+        if text is None:
+            evidence = [f"there is no {signs.file}"]
+        yield Found(change, presence([bool(each) for each in seen]), tuple(evidence))
+
+
+def of_directory(path: Path) -> tuple[Found, ...]:
+    """Each change by the files of a kernel tree as they are, git or not.
+
+    Raises:
+        SchedlineError: it is no kernel tree, or too old.
+    """
+
+    def read(name: str) -> str | None:
+        file = path / name
+        return file.read_text(errors="replace") if file.is_file() else None
+
+    require_kernel(path, lambda name: (path / name).exists())
+    return tuple(of_source(read))

@@ -20,12 +20,11 @@ from conftest import SCHED_H, git
 from schedlib.errors import SchedlineError
 from schedlib.layout import status_verb
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.source_status import Found, of_directory, of_source
 from schedlib.layout.status import of_kernel, of_tree, symbols_of
 from schedlib.paths import PROJECT
 from schedlib.tree import changes, compose
 from schedlib.tree.kernel_tree import open_kdir
-from schedlib.tree.source import Presence, readable, source_signs
+from schedlib.tree.source import Found, Presence, of_directory, of_source, readable, source_signs
 from schedlib.verdict import Verdict
 
 DATA = frozenset({"runqueues", "init_task"})

@@ -19,7 +19,6 @@ from schedlib.layout.patch_coverage import (
     not_compiled,
     options_of,
     places,
-    unseen,
 )
 from schedlib.layout.patch_findings import PatchLook
 from schedlib.layout.patch_text import touches_layout
@@ -61,9 +60,9 @@ static void f(void)
 def test_places_know_structure_and_conditions() -> None:
     found = places(BEFORE)
     assert set(found) == {5, 7, 8, 9, 10, 12, 14, 15, 16, 17, 19, 21}
-    assert (found[5].tag, found[5].guards) == ("pool", ())
-    assert found[7].guards == found[9].guards == ("defined(CONFIG_MANY)",)
-    assert found[12].guards == ("!defined(CONFIG_MANY)",)
+    assert found[5] == ("pool", ())
+    assert found[7] == found[9] == ("pool", ("defined(CONFIG_MANY)",))
+    assert found[12] == ("pool", ("!defined(CONFIG_MANY)",))
 
 
 def layout(name: str, *members: str, tag: str = "pool", holds: Collection[str] = ()) -> Layout:
@@ -117,11 +116,9 @@ def test_lines_that_no_compiler_saw(name: str, tree: Tree, kernel: Path) -> None
     lines = changed_lines(changed_texts(tree, *commit(tree, kernel, old, new)))
     assert [options_of(line) for line in lines] == [options] * count
     bare = layout("x86_64", "first", "many", "few", "new")
-    plain = (bare, bare)
-    full = layout("x86_64+more", "first", holds={guard for line in lines for guard in line.place.guards})
-    assert unseen(lines, [(full, full)]) == []
-    assert unseen(lines, []) == lines
-    blind = unseen(lines, [plain])
+    full = layout("x86_64+more", "first", holds={guard for line in lines for guard in line.guards})
+    assert all(line.is_seen([(full, full)]) and not line.is_seen([]) for line in lines)
+    blind = [line for line in lines if not line.is_seen([(bare, bare)])]
     assert blind == (lines if options else [])
     told = [str(each) for each in not_compiled(blind, ["x86_64"], {})]
     for option in options:
@@ -134,7 +131,7 @@ def test_a_structure_without_a_contract_is_told(tree: Tree, kernel: Path) -> Non
     lines = changed_lines(changed_texts(tree, *commit(tree, kernel, old, new)))
     names = [f"m{at}" for at in range(7)]
     was, now = layout("x86_64", "first", *names), layout("x86_64", "first", "second", *names)
-    places = {line.place.tag: (line.file, line.number) for line in lines}
+    places = {line.tag: (line.file, line.number) for line in lines}
     none = Rules((), ())
     [found] = PatchLook(none, b"", was, now, places).told("pool")
     assert str(found) == (

@@ -86,7 +86,7 @@ def test_the_files_that_declare_what_is_needed_are_told() -> None:
     markers = '# 1 "top.c"\n# 1 "a.h" 1\nstruct a { int x; };\n# 2 "top.c" 2\n# 1 "b.h" 1\nstruct b { int y; };\n'
     text = f'{markers}# 3 "top.c" 2\nstruct top {{\n# 1 "list.h" 1\n\n  struct a a;\n}};\n'
     declared = "struct a { int x; };\nstruct top {\nstruct a a;\n};\n"
-    assert type_slice(text, ["top"]) == (declared, {"a.h", "top.c", "list.h"})
+    assert type_slice(text, ["top"]) == (declared, frozenset({"a.h", "top.c", "list.h"}))
 
 
 RAW = "#ifdef A\n#define B 1 + \\\n\t2\nstruct a { int x; };\n#endif\nint f(void) { return 1; }\n"
