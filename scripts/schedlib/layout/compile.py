@@ -6,7 +6,6 @@ configs/layout.toml has the architectures and configurations, and the members th
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache as once
@@ -16,7 +15,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from schedlib.cache import lock, write_atomic
+from schedlib.cache import digest_of, lock, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
@@ -35,10 +34,9 @@ Words = Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]
 
 
 class Arch(Strict, frozen=True):
-    """An architecture.
+    """An architecture, as Debian calls it.
 
     Attributes:
-        name: as Debian calls it.
         make: make's ARCH.
         compiler: prefix of the compiler, make's CROSS_COMPILE; empty for the machine's own.
         package: Debian's package with the compiler.
@@ -53,13 +51,7 @@ class Arch(Strict, frozen=True):
 
 
 class Group(Strict, frozen=True):
-    """An access group.
-
-    Attributes:
-        name: such as "load-balance".
-        type: tag of the structure.
-        members: the members that should be together.
-    """
+    """An access group, such as "load-balance": members of a structure that should be together."""
 
     name: Word
     type: Word
@@ -76,11 +68,7 @@ class LayoutData(Strict, frozen=True):
 
 @once
 def layout_data() -> LayoutData:
-    """The content of the file.
-
-    Raises:
-        SchedlineError: something in it is wrong.
-    """
+    """The content of the file."""
     return read_toml(CONFIGS / "layout.toml", LayoutData, keys="name", below=("arch", "group"))
 
 
@@ -93,14 +81,9 @@ def arch_table() -> dict[str, Arch]:
 
 
 def chosen_archs(names: Sequence[str]) -> tuple[Arch, ...]:
-    """Architectures by name.
-
-    Raises:
-        SchedlineError: an unknown name.
-    """
+    """Architectures by name, as --arch gives them."""
     table = arch_table()
-    unknown = [name for name in names if name not in table]
-    if unknown:
+    if unknown := [name for name in names if name not in table]:
         raise SchedlineError(f"--arch: there is no {unknown[0]!r}", f"choose from {', '.join(table)}")
     return tuple(table[name] for name in names)
 
@@ -124,13 +107,8 @@ class Column:
 
 
 def key_of(content: str, column: Column, compiler: str) -> str:
-    """The name of an object in the cache: a hash of everything that it is made of.
-
-    Args:
-        content: id of the git tree.
-    """
-    text = f"{content} {column.arch.make} {column.configuration().asked()} {compiler}"
-    return hashlib.sha256(text.encode()).hexdigest()[:20]
+    """The name of an object in the cache: of everything that it is made of. `content`: id of the git tree."""
+    return digest_of(f"{content} {column.arch.make} {column.configuration().asked()} {compiler}")
 
 
 @once
@@ -142,11 +120,6 @@ def compiler_of(arch: Arch) -> str:
 def column_directory(cache: Path, tree: Tree, column: Column) -> Path:
     """The build directory of a column."""
     return cache / "builds" / f"{tree.name}-layout-{column.arch.name}-{column.configuration().digest()}"
-
-
-def made(cache: Path, tree: Tree, commit: str, column: Column, unit: str) -> bytes:
-    """Compile one object of a commit; see all_read()."""
-    return all_read(cache, tree, commit, column, [unit], Path.read_bytes)[0]
 
 
 def all_read(

@@ -23,7 +23,6 @@ class KernelText:
     """The files of a kernel.
 
     Attributes:
-        origin: for people.
         read: the text of a file; None if there is none.
         found: the names of the files in which a line matches.
     """
@@ -82,11 +81,7 @@ def _chosen(files: Sequence[str]) -> str:
 
 
 def declaring_files(kernel: KernelText, files: Mapping[str, str]) -> dict[str, str]:
-    """What declares structures in a kernel, by tag.
-
-    Args:
-        files: what declares them in a newer one; that stays where nothing else is found.
-    """
+    """What declares structures in a kernel, by tag; what does so in a newer one stays where nothing else is found."""
     there = {file: declared_in(kernel.read(file) or "") for file in set(files.values())}
     lost = sorted(tag for tag, file in files.items() if file not in HEADERS and tag not in there[file])
     found: dict[str, list[str]] = {tag: [] for tag in lost}
@@ -99,11 +94,7 @@ def declaring_files(kernel: KernelText, files: Mapping[str, str]) -> dict[str, s
 def declaring_file(kernel: KernelText, struct: str, changed: Mapping[str, tuple[str, str]] | None = None) -> str:
     """The file that declares a structure: the only one, or the only public header.
 
-    Args:
-        changed: files that a patch changes, without and with it; they are looked into first.
-
-    Raises:
-        SchedlineError: there is none, or several.
+    `changed`: files that a patch changes, without and with it; they are looked into first.
     """
     found = [file for file, both in (changed or {}).items() if struct in declared_in(both[1])]
     found = found or list(kernel.found(_declares([struct])))

@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from os.path import normpath
 from pathlib import Path
@@ -73,12 +73,14 @@ class Unit:
         if first.endswith(".h") and len(self.files) == 1:
             names = (f"<linux/{name}.h>" for name in _BEFORE_ONE)
             rows += [f"#if __has_include({name})\n#include {name}\n#endif" for name in names]
-        includes = [f"#include {_included(file, src)}" for file in self.files]
+        places = (f"<{file[len(_PUBLIC) :]}>" if file.startswith(_PUBLIC) else f'"{src / file}"' for file in self.files)
+        includes = [f"#include {place}" for place in places]
         # A .c file has to come first: it may define what changes the meaning of a header.
         rows = [*includes, *rows] if first.endswith(".c") else [*rows, *includes]
         asked = [f"// {tag}.{path}" for tag, path in self.paths] + [f"// {tag}" for tag in self.tags if " " in tag]
         # To point to a structure without a tag that is not there is an error.
-        here = [tag for tag in self.tags if " " not in tag or tag.rpartition(" ")[2] in _text(src / first)]
+        text = (src / first).read_text(errors="replace") if (src / first).is_file() else ""
+        here = [tag for tag in self.tags if " " not in tag or tag.rpartition(" ")[2] in text]
         return "\n".join([*rows, facts(here, self.conditions), *asked, ""])
 
 
@@ -87,21 +89,12 @@ def facts(tags: Sequence[str], conditions: Sequence[str]) -> str:
     rows = [f"struct {FACTS} {{", "\tchar line[SMP_CACHE_BYTES];"]
     for at, condition in enumerate(conditions):
         if condition.startswith(GUARD):
-            rows.append(
-                f"#if {condition.split(GUARD, 2)[2]}\n\tchar holds_{at}[2];\n#else\n\tchar holds_{at}[1];\n#endif"
-            )
+            both = f"\tchar holds_{at}[2];\n#else\n\tchar holds_{at}[1];"
+            rows.append(f"#if {condition.split(GUARD, 2)[2]}\n{both}\n#endif")
         else:
             rows.append(f"\tchar holds_{at}[1 + !!({in_c(condition)})];")
     rows += [f"\t{type_in_c(tag)} *{pointer_to(tag)};" for tag in tags]
     return "\n".join([*rows, f"}} {FACTS};"])
-
-
-def _text(file: Path) -> str:
-    return file.read_text(errors="replace") if file.is_file() else ""
-
-
-def _included(file: str, src: Path) -> str:
-    return f"<{file.removeprefix(_PUBLIC)}>" if file.startswith(_PUBLIC) else f'"{src / file}"'
 
 
 def units_of(
@@ -109,12 +102,9 @@ def units_of(
     conditions: Mapping[str, Collection[str]] | None = None,
     paths: Iterable[tuple[str, str]] = (),
 ) -> tuple[Unit, ...]:
-    """One unit for all public headers, and one for each other file.
+    """One unit for all public headers, and one for each other file that declares a structure.
 
-    Args:
-        files: what declares a structure, by its tag.
-        conditions: what is asked for each structure.
-        paths: tags and members; those inside of members are read, too.
+    `conditions`: what is asked for each structure. `paths`: tags and members; those inside of members are read, too.
     """
     asked = conditions or {}
     deep = sorted({(tag, path) for tag, path in paths if "." in path})
@@ -282,11 +272,7 @@ class _Cell:
             return {units[0]: CompiledStructs({}, failed=first_error(error.observed).splitlines()[0].strip())}
 
     def _made(self, units: Sequence[Unit], old: Mapping[Unit, CompiledStructs]) -> dict[Unit, CompiledStructs]:
-        """What units show, freshly compiled: from their types if that is possible, else as make compiles them.
-
-        Args:
-            old: what some of them showed of another commit.
-        """
+        """What units show, freshly compiled: from their types if that is possible, else as make compiles them."""
         found: dict[Unit, CompiledStructs] = {}
         try:
             with (
@@ -295,15 +281,12 @@ class _Cell:
             ):
                 seen = pool.map(lambda unit: from_types(build, unit, old.get(unit)) if build else None, units)
                 found = {unit: each for unit, each in zip(units, seen, strict=True) if each}
-            if rest := {f"{unit.stem}.o": unit for unit in units if unit not in found}:
-                sources = {f"{unit.stem}.c": unit.text(self.tree.src) for unit in rest.values()}
-
-                def read(path: Path) -> CompiledStructs:
-                    unit = next(unit for name, unit in rest.items() if path.match(name))
-                    return _from_object(self.tree.src, unit, path)
-
-                made = all_read(self.cache, self.tree, self.commit, self.column, list(rest), read, sources)
-                found |= zip(rest.values(), made, strict=True)
+            if rest := [unit for unit in units if unit not in found]:
+                sources = {f"{unit.stem}.c": unit.text(self.tree.src) for unit in rest}
+                objects, left = [f"{unit.stem}.o" for unit in rest], iter(rest)
+                read = partial(_from_object, self.tree.src, left)
+                made = all_read(self.cache, self.tree, self.commit, self.column, objects, read, sources)
+                found |= zip(rest, made, strict=True)
         except Dropped as error:
             write_json(self.place / "dropped.json", {"observed": error.observed, "next_step": error.next_step})
             raise
@@ -332,8 +315,8 @@ def read_unit(path: Path, unit: Unit) -> tuple[dict[str, Structure], int, frozen
     return structures, sizes["line"], holds
 
 
-def _from_object(src: Path, unit: Unit, path: Path) -> CompiledStructs:
-    """What a compiled unit shows. make has written beside it what it was compiled from."""
+def _from_object(src: Path, units: Iterator[Unit], path: Path) -> CompiledStructs:
+    """What the object of the next unit shows. make has written beside it what it was compiled from."""
     listed = path.with_name(f".{path.name}.cmd").read_text(errors="replace").split()
     read = frozenset(normpath(word).removeprefix(f"{src}/") for word in listed if word.startswith(f"{src}/"))
-    return CompiledStructs(*read_unit(path, unit), read, read)
+    return CompiledStructs(*read_unit(path, next(units)), read, read)

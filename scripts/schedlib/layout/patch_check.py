@@ -25,24 +25,15 @@ def as_sarif(rules: Sequence[Rule], found: Sequence[Finding]) -> str:
     ids = [rule.id for rule in rules]
     told = [{"id": rule.id, "shortDescription": {"text": rule.reason}} for rule in rules]
     driver = {"name": _NAME, "version": _VERSION, "rules": told}
-    results = [
-        {
-            "ruleId": rule,
-            "ruleIndex": ids.index(rule),
+    results = []
+    for each in found:
+        file, region = {"uri": each.file, "uriBaseId": "%SRCROOT%"}, {"startLine": max(each.line, 1)}
+        told_of = {
             "level": "error" if each.error else "warning",
             "message": {"text": each.text},
-            "locations": [
-                {
-                    "physicalLocation": {
-                        "artifactLocation": {"uri": each.file, "uriBaseId": "%SRCROOT%"},
-                        "region": {"startLine": max(each.line, 1)},
-                    }
-                }
-            ],
+            "locations": [{"physicalLocation": {"artifactLocation": file, "region": region}}],
         }
-        for each in found
-        for rule in each.rules
-    ]
+        results += [{"ruleId": rule, "ruleIndex": ids.index(rule)} | told_of for rule in each.rules]
     document = {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 

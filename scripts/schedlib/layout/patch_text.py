@@ -46,8 +46,7 @@ git diff --cached --quiet && exit 0
 def diff_of(text: bytes) -> bytes:
     """The diff in a text, all diffs of a series one after the other, with the prefixes a/ and b/.
 
-    A mail may be encoded in any way, may have CRLF, and an mbox may have several, in any order; those without a diff,
-    such as a cover letter, have no part in it.
+    A mail may be encoded in any way, may have CRLF, and an mbox may have several, in any order, also a cover letter.
     """
     if _HEADER.match(text):
         with tempfile.TemporaryDirectory(prefix="schedline-") as name:
@@ -96,16 +95,10 @@ def _usual(text: bytes) -> bytes:
 
 
 def git_patch(kdir: Path, commit: str | None, between: str | None) -> bytes:
-    """The diff of a commit (of a merge: against its first parent), of a range A..B, or without both of the index.
-
-    Raises:
-        SchedlineError: there is no such commit, or no git tree.
-    """
+    """The diff of a commit (of a merge: against its first parent), of a range A..B, or without both of the index."""
     if commit is not None:
-        parents = try_git(
-            kdir, "rev-list", "--parents", "--max-count=1", "--end-of-options", commit, "--"
-        ).stdout.split()
-        if len(parents) == 1:
+        words = ["rev-list", "--parents", "--max-count=1", "--end-of-options", commit, "--"]
+        if len(try_git(kdir, *words).stdout.split()) == 1:
             raise SchedlineError(f"{commit} in {kdir} has no parent: it adds the whole tree", "name a later commit")
         words = ["show", "--format=", "-m", "--first-parent", *_PLAIN, "--end-of-options", commit, "--"]
     else:
@@ -113,14 +106,11 @@ def git_patch(kdir: Path, commit: str | None, between: str | None) -> bytes:
         words = ["diff", *_PLAIN, *which, "--"]
     done = try_git(kdir, *words, env=chosen_index())
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise SchedlineError(
-            f"git {words[0]} in {kdir}: {said[0] if said else 'failed'}", f"git -C {kdir} log --oneline"
-        )
+        said = next(iter(done.stderr.decode(errors="replace").strip().splitlines()), "failed")
+        raise SchedlineError(f"git {words[0]} in {kdir}: {said}", f"git -C {kdir} log --oneline")
     if unmerged := re.search(rb"^\* Unmerged path (.*)", done.stdout, re.M):
-        raise SchedlineError(
-            f"{os.fsdecode(unmerged[1])} in {kdir} has conflicts", f"resolve them: git -C {kdir} status"
-        )
+        file = os.fsdecode(unmerged[1])
+        raise SchedlineError(f"{file} in {kdir} has conflicts", f"resolve them: git -C {kdir} status")
     return done.stdout
 
 
@@ -146,11 +136,7 @@ def git_revisions(
 
 
 def install_hook(kdir: Path | None) -> Verdict:
-    """Let git commit and b4 judge patches of a tree, and print what was written.
-
-    Raises:
-        SchedlineError: it is no git tree, or it has such a hook already.
-    """
+    """Let git commit and b4 judge patches of a tree, and print what was written."""
     if kdir is None:
         raise SchedlineError("--install-hook is for a git tree, and none is named", "add --kdir .")
     found = run(["git", "-C", kdir, "rev-parse", "--git-path", "hooks"])
@@ -178,21 +164,13 @@ def install_hook(kdir: Path | None) -> Verdict:
 
 
 def require_diff(patch: bytes) -> None:
-    """Reject a text that is not a patch.
-
-    Raises:
-        SchedlineError: there is no diff in it.
-    """
+    """Reject a text without a diff."""
     if not re.search(rb"^(?:diff --git |--- )", patch, re.M):
         raise SchedlineError("--patch: there is no diff in it", "git show | schedline layout --patch -")
 
 
 def touches_layout(patch: bytes, contracts: Sequence[Path] = ()) -> bool:
-    """Whether a patch changes anything that offsets depend on: a header, Kconfig, flags, a .c file with a contract.
-
-    Args:
-        contracts: directories with more contracts.
-    """
+    """Whether a patch changes anything that offsets depend on: a header, Kconfig, flags, a .c file with a contract."""
     private = "|".join(re.escape(file) for file in pack_files(contracts) if file.endswith(".c"))
     ends = rf"^(?:\+\+\+|---) \S*(?:\.h|Kconfig[^\s/]*{'|/' + private if private else ''})(?:\t.*)?\s*$"
     # A hunk of a .c file is inside of a structure if its heading or a line of it opens one.
@@ -221,17 +199,16 @@ def why_untouched(patch: bytes, contracts: Sequence[Path] = ()) -> str:
 
 def added_lines(patch: bytes) -> Iterator[tuple[str, int, str]]:
     """File, line number after the patch and text of each added line."""
-    return _lines(patch, "+")
+    return _lines(patch, "+", "[+]{3}")
 
 
 def removed_lines(patch: bytes) -> Iterator[tuple[str, int, str]]:
     """File, line number before the patch and text of each removed line."""
-    return _lines(patch, "-")
+    return _lines(patch, "-", "---")
 
 
-def _lines(patch: bytes, sign: str) -> Iterator[tuple[str, int, str]]:
+def _lines(patch: bytes, sign: str, head: str) -> Iterator[tuple[str, int, str]]:
     file, number = "", 0
-    head = {"+": r"\+\+\+", "-": "---"}[sign]
     for line in patch.decode(errors="replace").splitlines():
         if match := re.match(rf"{head} (?:[ab]/)?(\S+)", line):
             file = match[1]

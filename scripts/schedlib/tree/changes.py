@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -46,7 +46,6 @@ class Change(Strict, frozen=True):
         suite: the KUnit suite that judges it; empty while there is none.
         symbol: its sign in a built kernel, where the layout does not show it.
         source: commit, Message-ID or address of the mail.
-        author: name and address.
         gain: what the author measured, as the mail says.
     """
 
@@ -145,7 +144,7 @@ class PatchMail:
     """A mail with a patch, as git reads it.
 
     Attributes:
-        author: git's variables for the author. A mail of ours has no From: line and leaves out name and address.
+        author: git's variables. A mail of ours has no From: line and leaves out name and address.
         text: subject and message.
         diff: all that follows the message: notes, the list of files, and the diff.
     """
@@ -244,28 +243,23 @@ def _apply_set(
     sender: dict[str, str] | None,
 ) -> tuple[str, tuple[ChangeState, ...]]:
     present = present_changes(tree)
-    order: Sequence[str] = patches.order()
+    order = patches.order()
     commit = parent
     states: list[ChangeState] = []
     for name in [*(name for name in change_table() if name not in order), *order]:
+        mail, state, drift = patches.patch(name), State.ABSENT, tuple[str, ...]()
         if name in without:
-            mail, done = patches.revert(name), State.REVERTED
-            if name not in present:
-                states.append(ChangeState(name, State.LEFT_OUT))
-                continue
+            mail, state = patches.revert(name), State.REVERTED if name in present else State.LEFT_OUT
         elif name in present:
-            states.append(ChangeState(name, State.UPSTREAM))
-            continue
+            state = State.UPSTREAM
         elif name in wanted:
-            mail, done = patches.patch(name), State.APPLIED
-        else:
-            states.append(ChangeState(name, State.ABSENT))
-            continue
-        if not mail.is_file():
-            text = f"there is no patches/{patches.name}/{mail.relative_to(patches.directory)}"
-            states.append(ChangeState(name, State.CONFLICT, (text,)))
-            continue
-        applied, drift = apply_mail(tree, commit, mail, sender)
-        states.append(ChangeState(name, done if applied else State.CONFLICT, drift))
-        commit = applied or commit
+            state = State.APPLIED
+        if state in (State.APPLIED, State.REVERTED):
+            applied = None
+            if mail.is_file():
+                applied, drift = apply_mail(tree, commit, mail, sender)
+            else:
+                drift = (f"there is no patches/{patches.name}/{mail.relative_to(patches.directory)}",)
+            state, commit = (state, applied) if applied else (State.CONFLICT, commit)
+        states.append(ChangeState(name, state, drift))
     return commit, tuple(states)

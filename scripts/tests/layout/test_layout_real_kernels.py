@@ -19,7 +19,7 @@ from schedlib.errors import SchedlineError
 from schedlib.git import git
 from schedlib.kernel.kconfig import load
 from schedlib.layout.columns import columns_for, ensure_tools
-from schedlib.layout.compile import Column, all_read, arch_table, column_directory, made
+from schedlib.layout.compile import Column, all_read, arch_table, column_directory
 from schedlib.layout.emit import emit
 from schedlib.layout.layout_diff import compare
 from schedlib.layout.pack_units import pack_layout, units_of
@@ -183,7 +183,7 @@ def test_assertions_compile(name: str, inline_512: Path) -> None:
     tree = fetch_series(cache_dir(), "7.3")
     wanted = column(name, inline_512)
     ensure_tools([wanted])
-    assert made(cache_dir(), tree, asserted(tree), wanted, FILE.replace(".c", ".o"))
+    assert all_read(cache_dir(), tree, asserted(tree), wanted, [FILE.replace(".c", ".o")], Path.read_bytes)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_assertions_do_not_compile_when_a_rule_is_broken(mutant: str, name: str,
     broken = apply_diff(tree, asserted(tree), read_mutant(MUTANTS / f"{mutant}.diff", mutant).diff, "mutant\n")
     assert broken
     with pytest.raises(SchedlineError, match=f'static assertion failed: "{rule}"'):
-        made(cache_dir(), tree, broken, column(name, inline_512), FILE.replace(".c", ".o"))
+        all_read(cache_dir(), tree, broken, column(name, inline_512), [FILE.replace(".c", ".o")], Path.read_bytes)
 
 
 def test_an_architecture_without_the_configuration_is_told(tmp_path: Path) -> None:
