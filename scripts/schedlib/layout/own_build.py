@@ -323,11 +323,7 @@ class Versions:
 def patched(own: OwnBuild, patch: bytes, revisions: tuple[str, str] | None) -> Iterator[Versions]:
     """A tree without and with a patch. If it has the patch already, this is the tree, and the tree before it.
 
-    Args:
-        revisions: of a git tree, if the patch is the difference of two.
-
-    Raises:
-        SchedlineError: the patch does not belong to the tree, or structures are shuffled there.
+    `revisions`: of a git tree, if the patch is the difference of two.
     """
     if own.config.get("CONFIG_RANDSTRUCT") == "y":
         raise SchedlineError(f"{own.build} shuffles structures: CONFIG_RANDSTRUCT", f"add {OURS}, or build without it")

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from schedlib.contracts.contract_rules import Rules, has_member
 from schedlib.contracts.struct_source import HEADERS, in_words, without_comments
-from schedlib.layout.headroom import Guarded, guarded_lines, lines_with_less_room
+from schedlib.layout.headroom import guarded_lines, lines_with_less_room
 from schedlib.layout.members import Member, Structure, root_of
 from schedlib.layout.patch_text import FLAG, MAKEFILE, added_lines, removed_lines
 from schedlib.layout.rule_judge import (
@@ -42,7 +42,6 @@ class Finding:
         rule: the first that it is about; empty where there is none.
         text: in one line what happened; below it, indented, what is kept and why.
         note: it is neither: only told.
-        tag: the structure.
         also: further rules that are broken by the same.
     """
 
@@ -73,25 +72,29 @@ def broken_rules(rules: Rules, before: Layout, after: Layout) -> Iterator[RuleRe
             yield now
 
 
-def renamed(old: Structure, new: Structure) -> dict[str, str]:
-    """The members that have another name and are otherwise as they were: new names by the old ones."""
-    fresh = [each for each in new.members if old.member(each.name) is None]
-    found: dict[str, str] = {}
-    for member in old.members:
-        if new.member(member.name) is None:
-            same = (each for each in fresh if replace(each, name=member.name) == member)
-            if now := next((each.name for each in same if each.name not in found.values()), None):
-                found[member.name] = now
+def renamed(before: Layout, after: Layout) -> dict[str, dict[str, str]]:
+    """The members that have another name and are otherwise as they were: by structure new names by the old ones."""
+    found: dict[str, dict[str, str]] = {}
+    for tag in before.structures.keys() & after.structures.keys():
+        old, new = before.structures[tag], after.structures[tag]
+        names: dict[str, str] = {}
+        fresh = [each for each in new.members if old.member(each.name) is None]
+        for member in (each for each in old.members if new.member(each.name) is None):
+            same = (each.name for each in fresh if replace(each, name=member.name) == member)
+            if now := next((each for each in same if each not in names.values()), None):
+                names[member.name] = now
+        if names:
+            found[tag] = names
     return found
 
 
 def with_old_names(before: Layout, after: Layout) -> Layout:
     """The layout with a patch, where members have the names that they had: a new name alone breaks no rule."""
     structures = dict(after.structures)
-    for tag, old in before.structures.items():
-        if tag in structures and (names := {new: was for was, new in renamed(old, structures[tag]).items()}):
-            members = (replace(each, name=names.get(each.name, each.name)) for each in structures[tag].members)
-            structures[tag] = replace(structures[tag], members=tuple(members))
+    for tag, names in renamed(before, after).items():
+        was = {new: old for old, new in names.items()}
+        members = (replace(each, name=was.get(each.name, each.name)) for each in structures[tag].members)
+        structures[tag] = replace(structures[tag], members=tuple(members))
     return replace(after, structures=structures)
 
 
@@ -110,10 +113,8 @@ class PatchLook:
     places: Mapping[str, tuple[str, int]]
 
     @cached_property
-    def renamed(self) -> Mapping[str, Mapping[str, str]]:
-        """For each structure new names by the old ones."""
-        both = ((tag, old, self.after.structures.get(tag)) for tag, old in self.before.structures.items())
-        return {tag: found for tag, old, new in both if new and (found := renamed(old, new))}
+    def _renamed(self) -> Mapping[str, Mapping[str, str]]:
+        return renamed(self.before, self.after)
 
     @cached_property
     def _named(self) -> Layout:
@@ -122,14 +123,13 @@ class PatchLook:
     def findings(self, quiet: bool = False) -> list[Finding]:
         """What the patch breaks, then what it takes away, and a note of each structure that it changes otherwise.
 
-        Args:
-            quiet: no note of a structure in which each line has the members that it had.
+        `quiet`: no note of a structure in which each line has the members that it had.
         """
         found = [*self._broken(), *self._lost(), *self._loose()]
         broken = {rule for each in found if each.error for rule in each.rules}
         known = {each.tag for each in found}
-        tags = [tag for tag in self.rules.types() if tag not in known]
-        return [*found, *self._with_less_room(broken), *(note for tag in tags for note in self.told(tag, quiet=quiet))]
+        notes = (note for tag in self.rules.types() if tag not in known for note in self.told(tag, quiet=quiet))
+        return [*found, *self._with_less_room(broken), *notes]
 
     def _concerned(self) -> Rules:
         """The rules that both layouts may not agree on: about a structure that differs, or whose change does."""
@@ -226,7 +226,7 @@ class PatchLook:
             for rows in (added_lines(self.patch), removed_lines(self.patch))
         )
         for tag, old, new in self._pairs(self.after):
-            names, silent = self.renamed.get(tag, {}), []
+            names, silent = self._renamed.get(tag, {}), []
             for name in (each.name for each in old.members if new.member(each.name) is None):
                 rule = _named_by(self.rules, tag, name, new)
                 if name not in names and name not in removed:
@@ -264,11 +264,24 @@ class PatchLook:
                 yield self._finding(tag, text, [member.name], rule=rule, note=not rule)
 
     def _with_less_room(self, broken: Collection[str]) -> Iterator[Finding]:
+        """Guarded lines with less room than before, and what to do about it."""
         rules = self._concerned()
         both = guarded_lines(rules, self.before), guarded_lines(rules, self._named)
         for old, new in lines_with_less_room(*both):
-            if set(broken).isdisjoint(new.rules):
-                yield self._finding(new.type, _less_room(old, new, self.after.name), rule=new.rules[0])
+            if not set(broken).isdisjoint(new.rules):
+                continue
+            said = [f"{old.free} bytes of it were unused, now {new.free}"] if new.free < old.free else []
+            if new.left < old.left:
+                ended = f"ended {old.left} bytes before its end, now {new.left}"
+                said.append(f"{new.members[-1]}, the last member, {ended}")
+            full = ". The next pointer put before that member breaks the rule" if new.is_full else ""
+            where = f"line {new.line} of struct {new.type} on {self.after.name}"
+            text = (
+                f"{', '.join(new.rules)}: less room on {where}: {'; '.join(said)}{full}\n"
+                f"    if what it adds is not used together with {few(new.members)}, move it to another line "
+                f"(pahole -C {new.type} shows the holes); otherwise there is nothing to do"
+            )
+            yield self._finding(new.type, text, rule=new.rules[0])
 
     def told(self, tag: str, *, quiet: bool = False) -> Iterator[Finding]:
         """A note of what became of a structure, in at most six lines."""
@@ -281,7 +294,7 @@ class PatchLook:
         if old is None:
             yield self._finding(tag, f"{which}: new, {size}, on {after.name}", note=True)
             return
-        names = self.renamed.get(tag, {})
+        names = self._renamed.get(tag, {})
         was_on = {names.get(each.name, each.name): before.line_of(each.offset) for each in old.members}
         there = [(each.name, after.line_of(each.offset)) for each in new.members if each.size]
         fresh: dict[int, list[str]] = {}
@@ -333,22 +346,6 @@ def _places(structure: Structure | None) -> tuple[int, list[tuple[str, int, int]
 
 def _size(structure: Structure, layout: Layout) -> str:
     return f"{structure.type.size} bytes on {counted(layout.lines(structure.type.size), 'line')}"
-
-
-def _less_room(old: Guarded, new: Guarded, kernel: str) -> str:
-    """A guarded line with less room than before, and what to do about it."""
-    said = []
-    if new.free < old.free:
-        said.append(f"{old.free} bytes of it were unused, now {new.free}")
-    if new.left < old.left:
-        said.append(f"{new.members[-1]}, the last member, ended {old.left} bytes before its end, now {new.left}")
-    full = ". The next pointer put before that member breaks the rule" if new.is_full else ""
-    where = f"line {new.line} of struct {new.type} on {kernel}"
-    return (
-        f"{', '.join(new.rules)}: less room on {where}: {'; '.join(said)}{full}\n"
-        f"    if what it adds is not used together with {few(new.members)}, move it to another line "
-        f"(pahole -C {new.type} shows the holes); otherwise there is nothing to do"
-    )
 
 
 def lost_members(

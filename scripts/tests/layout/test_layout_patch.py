@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A patch is judged by the layouts without and with it. A broken rule is reported at the line that broke it."""
+"""A patch is judged by the layouts without and with it; checkpatch, b4 and SARIF get the same findings."""
 
 from __future__ import annotations
 
+import io
+import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,14 +14,16 @@ import toys
 from toys import clause, layout, rules_of, structure, toy
 
 from conftest import SCHED_H, git
-from schedlib.contracts.contract_rules import Rules
+from schedlib.contracts.contract_rules import Rules, our_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.layout.kernel_versions import steps
 from schedlib.layout.members import Member, Structure, Type
+from schedlib.layout.patch_check import as_b4, render
 from schedlib.layout.patch_findings import Finding, PatchLook, redefined
 from schedlib.layout.patch_text import added_lines, require_diff, touches_layout, why_untouched
 from schedlib.layout.rule_judge import Layout
+from schedlib.main import main
 from schedlib.tree.compose import compose
 from schedlib.tree.kernel_tree import apply_diff, open_kdir
 
@@ -52,6 +57,7 @@ diff --git a/kernel/sched/sched.h b/kernel/sched/sched.h
 2.47.3
 """
 PATCH = MAIL.encode()
+HEADER = "kernel/sched/sched.h"
 
 
 @pytest.mark.parametrize(
@@ -69,6 +75,12 @@ PATCH = MAIL.encode()
         (b"+++ b/fs/x.c\n@@ -9,3 +9,4 @@\n \tint a;\n+\tint b;\n", True),
         (b"+++ b/fs/x.c\n@@ -9,3 +9,4 @@ int f(void)\n \tint a;\n+\tint b;\n", False),
         (b"+++ b/fs/x.c\n@@ -9,3 +9,4 @@ static struct {\n \tint a;\n+\tint b;\n", True),
+        # diff -u gives no heading, and git where there is nothing above.
+        (b"--- a/x.c\n+++ b/x.c\n@@ -10,2 +10,3 @@\n \tint a;\n+\tint b;\n \tint c;\n", True),
+        (b"--- a/x.c\n+++ b/x.c\n@@ -1,2 +1,3 @@\n \tint a;\n+\tint b;\n \tint c;\n", False),
+        (b"diff --git a/x.c b/x.c\n--- a/x.c\n+++ b/x.c\n@@ -10,2 +10,3 @@\n \tint a;\n+\tint b;\n \tint c;\n", False),
+        (b"--- a/fs/x.c\n+++ b/fs/x.c\n@@ -3,3 +3,4 @@ struct eventpoll {\n \tint a;\n+\tint b;\n", True),
+        (b"+++ b/fs/x.c\n@@ -3,3 +3,4 @@ static int f(struct eventpoll *ep)\n \tint a;\n+\tint b;\n", False),
         (b"+++ b/Documentation/Kconfig/index.rst\n", False),
         (b"+++ b/a.html\n", False),
         (b" +++ b/kernel/sched/sched.h\n", False),
@@ -120,9 +132,10 @@ def found(before: Layout, after: Layout, patch: bytes = PATCH) -> list[Finding]:
     return [each for each in findings(toys.real_rules(), patch, before, after) if not each.note]
 
 
-def test_patch_that_breaks_nothing_is_silent() -> None:
-    assert found(toy(), toy()) == []
-    assert found(toy("OLD_RQ"), toy("OLD_RQ")) == []
+@pytest.mark.parametrize("names", [(), ("OLD_RQ",), ("STRANGER",)])
+def test_patch_that_breaks_nothing_is_silent(names: tuple[str, ...]) -> None:
+    """A rule that was broken before is not its fault."""
+    assert found(toy(*names), toy(*names)) == []
 
 
 def test_broken_rule_is_an_error_at_the_new_member() -> None:
@@ -144,8 +157,7 @@ def test_each_broken_rule_is_told() -> None:
     assert {(row.file, row.line) for row in errors} == {("kernel/sched/sched.h", 101)}
 
 
-def test_rule_that_was_broken_before_is_not_the_patchs_fault() -> None:
-    assert found(toy("STRANGER"), toy("STRANGER")) == []
+def test_rule_that_was_broken_before_may_hold_again() -> None:
     assert [row for row in found(toy("WIDE"), toy()) if row.error] == []
 
 
@@ -327,53 +339,40 @@ def test_place_when_no_added_line_names_a_member(patch: bytes, place: tuple[str,
     assert (finding.file, finding.line) == place
 
 
-def diff_of(repository: Path) -> bytes:
-    """The diff of the work tree, which is then reset to the last commit."""
+def diff_of(repository: Path, member: str) -> bytes:
+    """The diff of one more member, after which the work tree is reset to the last commit."""
+    (repository / HEADER).write_text(SCHED_H.replace("nr_running;", f"nr_running, {member};"))
     text = git(repository, "diff").encode()
     git(repository, "checkout", "-q", ".")
     return text
 
 
 def test_steps(kernel: Path, cache: Path) -> None:
-    header = kernel / "kernel/sched/sched.h"
-    header.write_text(SCHED_H.replace("nr_running;", "nr_running, more;"))
-    patch = diff_of(kernel)
+    """A patch that the tree has is found at its end, and in its history."""
+    patch = diff_of(kernel, "more")
     tree = open_kdir(cache, kernel)
     before, after = steps(tree, compose(tree), patch)
-    assert before == compose(tree).commit
-    assert "more" in (tree.read("kernel/sched/sched.h", after) or "")
+    assert before == compose(tree).commit and "more" in (tree.read(HEADER, after) or "")
 
-    reverse = header.read_text()
-    header.write_text(reverse.replace("nr_running;", "nr_running, more;"))
+    (kernel / HEADER).write_text(SCHED_H.replace("nr_running;", "nr_running, more;"))
     git(kernel, "commit", "-q", "-a", "-m", "more")
     tree = open_kdir(cache, kernel)
     before, after = steps(tree, compose(tree), patch)
-    assert after == compose(tree).commit
-    assert "more" not in (tree.read("kernel/sched/sched.h", before) or "")
+    assert after == compose(tree).commit and "more" not in (tree.read(HEADER, before) or "")
 
-
-def test_steps_find_a_patch_in_the_history(kernel: Path, cache: Path) -> None:
-    header = kernel / "kernel/sched/sched.h"
-    header.write_text(SCHED_H.replace("nr_running;", "nr_running, more;"))
-    patch = git(kernel, "diff").encode()
-    git(kernel, "commit", "-q", "-a", "-m", "more")
-    header.write_text(header.read_text().replace("more;", "most;"))
+    (kernel / HEADER).write_text(SCHED_H.replace("nr_running;", "nr_running, most;"))
     git(kernel, "commit", "-q", "-a", "-m", "most")
     tree = open_kdir(cache, kernel)
-    before, after = steps(tree, compose(tree), patch)
-    assert after == git(kernel, "rev-parse", "HEAD^").strip()
-    assert before == git(kernel, "rev-parse", "HEAD^^").strip()
+    found = [git(kernel, "rev-parse", revision).strip() for revision in ("HEAD^^", "HEAD^")]
+    assert list(steps(tree, compose(tree), patch)) == found
 
 
 def test_steps_do_not_leave_a_change_behind(kernel: Path, cache: Path) -> None:
     """A patch that fits only the tree without a change is not judged there: the rules of the change would be n/a."""
-    header = kernel / "kernel/sched/sched.h"
-    header.write_text(SCHED_H.replace("*pd;", "*pd, *more;"))
-    patch = diff_of(kernel)
+    patch = diff_of(kernel, "more")
     tree = open_kdir(cache, kernel)
     assert steps(tree, compose(tree), patch)
-    header.write_text(SCHED_H.replace("*pd;", "*pd ____cacheline_aligned;"))
-    changed = apply_diff(tree, tree.base, diff_of(kernel), "a change\n")
+    changed = apply_diff(tree, tree.base, diff_of(kernel, "____cacheline_aligned other"), "a change\n")
     assert changed
     with pytest.raises(SchedlineError, match=r"does not apply .* with the changes"):
         steps(tree, replace(compose(tree), commit=changed), patch)
@@ -389,3 +388,63 @@ def test_steps_of_what_does_not_belong(kernel: Path, cache: Path) -> None:
 def test_text_without_a_diff_is_refused(text: bytes) -> None:
     with pytest.raises(SchedlineError, match="no diff"):
         require_diff(text)
+
+
+ERROR = Finding("kernel/sched/sched.h", 1180, True, "rq-order.Q2", "rq-order.Q2: struct rq: is broken")
+WARNING = Finding("kernel/sched/sched.h", 0, False, "rq-order.Q1", "rq-order.Q1 still holds")
+
+
+def test_text_is_checkpatchs() -> None:
+    lines = render(our_rules().rules, [ERROR, WARNING], "text").splitlines()
+    assert lines[0] == "kernel/sched/sched.h:1180: ERROR: rq-order.Q2: struct rq: is broken"
+    assert lines[1].startswith("kernel/sched/sched.h:0: WARNING: ")
+    assert render(our_rules().rules, [], "text") == ""
+
+
+def test_b4() -> None:
+    (row,) = json.loads(render(our_rules().rules, [ERROR, WARNING], "b4"))
+    assert (row["tool"], row["status"], row["summary"]) == ("schedline", "fail", "breaks rq-order.Q2")
+    assert [each["status"] for each in json.loads(row["details"])] == ["fail", "warn"]
+    assert json.loads(as_b4([WARNING]))[0]["status"] == "warn"
+    assert json.loads(render(our_rules().rules, [], "b4")) == []
+
+
+def test_sarif() -> None:
+    document = json.loads(render(our_rules().rules, [ERROR, WARNING], "sarif"))
+    (run,) = document["runs"]
+    assert document["version"] == "2.1.0"
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [rule.id for rule in our_rules().rules]
+    error, warning = run["results"]
+    assert (error["ruleId"], error["level"]) == ("rq-order.Q2", "error")
+    assert run["tool"]["driver"]["rules"][error["ruleIndex"]]["id"] == "rq-order.Q2"
+    assert error["locations"][0]["physicalLocation"]["region"] == {"startLine": 1180}
+    assert error["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "kernel/sched/sched.h"
+    # SARIF counts lines from 1.
+    assert (warning["level"], warning["locations"][0]["physicalLocation"]["region"]) == ("warning", {"startLine": 1})
+    assert json.loads(render(our_rules().rules, [], "sarif"))["runs"][0]["results"] == []
+
+
+@pytest.mark.parametrize(("form", "empty"), [("b4", []), ("text", None)])
+def test_a_patch_that_touches_no_header(
+    form: str, empty: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patch = b"--- a/kernel/sched/fair.c\n+++ b/kernel/sched/fair.c\n@@ -1 +1 @@\n-a\n+b\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(patch)))
+    assert main(["layout", "--patch", "-", "--format", form]) == 0
+    said = capsys.readouterr().out
+    assert (json.loads(said) if said else None) == empty
+
+
+@pytest.mark.tools
+def test_a_patch_that_does_not_apply_is_told_to_b4(
+    tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = toys.toy_tree(tmp_path / "linux")
+    patch = b"--- a/kernel/sched/sched.h\n+++ b/kernel/sched/sched.h\n@@ -1 +1 @@\n-never there\n+b\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(patch)))
+    before = git(tree, "status", "--porcelain")
+    with pytest.raises(Exception, match="does not apply"):
+        main(["layout", "--kdir", str(tree), "--patch", "-", "--format", "b4"])
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["status"] == "warn" and "does not apply" in row["summary"] and row["details"].startswith("next: ")
+    assert git(tree, "status", "--porcelain") == before

@@ -39,7 +39,7 @@ def series(tree: Path, tmp_path: Path) -> Path:
         text = (clone / HEADER).read_text()
         assert text.count(change[0]) == 1
         (clone / HEADER).write_text(text.replace(*change))
-        git(clone, "-c", "user.name=A", "-c", "user.email=a@localhost", "commit", "-qam", f"sched: Change {number}")
+        git(clone, "commit", "-qam", f"sched: Change {number}")
     return clone
 
 
@@ -56,19 +56,15 @@ def encoded(mail: bytes, how: str) -> bytes:
     return head + told.encode() + made
 
 
-def one_diff(series: Path) -> bytes:
-    return git(series, "diff", "HEAD~2", "HEAD").encode() + b"\n"
+def one_diff(series: Path, *words: str) -> bytes:
+    """Both changes, also as other options of git, or other programs, print them."""
+    return git(series, "diff", *words, "HEAD~2", "HEAD").encode() + b"\n"
 
 
 def one_mail(series: Path) -> bytes:
     """Both changes in one mail, without the "From " line of an mbox."""
     head = b"Return-Path: <a@localhost>\nFrom: A <a@localhost>\nSubject: [PATCH] sched: Change\n\nWhy.\n---\n"
     return head + one_diff(series) + b"-- \n2.39\n"
-
-
-def of_another_make(series: Path, *words: str) -> bytes:
-    """Both changes as other options of git, or other programs, print them."""
-    return git(series, "diff", *words, "HEAD~2", "HEAD").encode() + b"\n"
 
 
 def backwards(series: Path) -> bytes:
@@ -88,10 +84,10 @@ FORMS: dict[str, Callable[[Path], bytes]] = {
         b"\r\n\r\n", b"\n\n", 1
     ),
     "mbox backwards": backwards,
-    "without prefixes": lambda series: of_another_make(series, "--no-prefix"),
-    "with prefixes of its own": lambda series: of_another_make(series, "--src-prefix=i/", "--dst-prefix=w/"),
+    "without prefixes": lambda series: one_diff(series, "--no-prefix"),
+    "with prefixes of its own": lambda series: one_diff(series, "--src-prefix=i/", "--dst-prefix=w/"),
     "diff of two directories": lambda series: re.sub(
-        rb"diff --git .*\nindex .*\n", b"", of_another_make(series, "--src-prefix=linux.orig/", "--dst-prefix=linux/")
+        rb"diff --git .*\nindex .*\n", b"", one_diff(series, "--src-prefix=linux.orig/", "--dst-prefix=linux/")
     ),
     "mail in quoted-printable": lambda series: encoded(one_mail(series), "quoted-printable"),
     "mbox": mails,
@@ -120,7 +116,7 @@ def test_context_that_moved_is_found_by_its_blob(
     (at,) = (number for number, line in enumerate(lines) if FIRST[1] in line)
     lines[at - 2] = lines[at - 2].rstrip("\n") + " /* moved */\n"
     (series / HEADER).write_text("".join(lines))
-    git(series, "-c", "user.name=A", "-c", "user.email=a@localhost", "commit", "-qam", "other")
+    git(series, "commit", "-qam", "other")
     assert run("layout", "--kdir", str(series), "--patch", str(tmp_path / "x.patch")) is Verdict.FAIL
     assert "ERROR: rq-order.Q2" in capsys.readouterr().out
 

@@ -167,16 +167,15 @@ def test_a_structure_has_one_contract(contracts: Path) -> None:
         pack_rules((), (contracts, contracts))
 
 
-def test_contracts_without_rules(tmp_path: Path) -> None:
-    """A first contract of a structure of which nothing is known is one: judging it ended with a traceback."""
-    write_files(tmp_path / "mine", {"poll.toml": POLL.partition("[[rule]]")[0]})
-    with pytest.raises(SchedlineError, match="have no rules, so there is nothing to judge"):
-        run("layout", "--contracts", str(tmp_path / "mine"))
-
-
-def test_a_directory_without_contracts(tmp_path: Path) -> None:
-    with pytest.raises(SchedlineError, match="has no contracts"):
-        pack_rules((), (tmp_path,))
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [({"poll.toml": POLL.partition("[[rule]]")[0]}, "have no rules, so there is nothing"), ({}, "has no contracts")],
+)
+def test_nothing_to_judge(files: dict[str, str], message: str, tmp_path: Path) -> None:
+    """A first contract of a structure of which nothing is known has no rules: judging it ended with a traceback."""
+    write_files(tmp_path, files)
+    with pytest.raises(SchedlineError, match=message):
+        run("layout", "--contracts", str(tmp_path))
 
 
 @pytest.fixture
@@ -232,6 +231,14 @@ static inline int helper(struct inside *of) { return of->a; }
 """
 """Read by all units, but only struct poll contains what it declares."""
 
+READING = """\
+#include <linux/cache.h>
+#include <linux/inside.h>
+struct poll { u32 lock; void *list; u32 all[LENGTH]; u32 kinds[NR_KINDS]; inside_t one; word_t word;
+	char room[sizeof(struct other)]; } ALIGNED;
+struct poll one;
+"""
+
 
 def test_a_new_header_may_be_found_first(tree: Path, contracts: Path, cache: Path, read_units: list[str]) -> None:
     """No unit has read it before, so no unit names it: it takes the place of another one."""
@@ -281,15 +288,9 @@ def test_a_type_that_a_structure_contains(
 ) -> None:
     """What a structure contains through another header, or by its size, is found; what it cannot contain is skipped."""
     assert INSIDE.count(old) == 1
-    private = (
-        "#include <linux/cache.h>\n#include <linux/inside.h>\n"
-        "struct poll { u32 lock; void *list; u32 all[LENGTH]; u32 kinds[NR_KINDS]; inside_t one; word_t word;\n"
-        "\tchar room[sizeof(struct other)]; } ALIGNED;\nstruct poll one;\n"
-    )
     thing = FILES["include/linux/thing.h"].replace("<linux/cache.h>", "<linux/cache.h>\n#include <linux/inside.h>")
-    (tree / "include/linux/inside.h").write_text(INSIDE)
-    (tree / "fs/private.c").write_text(private)
-    (tree / "include/linux/thing.h").write_text(thing)
+    files = {"include/linux/inside.h": INSIDE, "fs/private.c": READING, "include/linux/thing.h": thing}
+    write_files(tree, files)
     try:
         changes = {"include/linux/inside.h": INSIDE.replace(old, new)}
         before, after = both_layouts(tree, contracts, cache, changes, read_units)
@@ -308,12 +309,7 @@ def test_a_type_that_a_structure_contains(
 @pytest.mark.parametrize(
     ("file", "old", "new", "said"),
     [
-        (
-            "include/linux/thing.h",
-            "u32 rest;",
-            "u32 rest, more;",
-            "new on line 1: more, beside read, first, second, rest\n",
-        ),
+        ("include/linux/thing.h", "u32 rest;", "u32 rest, more;", "line 1: more, beside read, first, second, rest\n"),
         ("include/linux/thing.h", "void *read ____", "u32 new; void *read; u32 x ____", "thing.h:4: ERROR: thing.G1"),
         ("include/linux/thing.h", "void *read", "void *reads", "ERROR: thing.G1: read is reads now, and its contract"),
         ("fs/private.c", "void *list", "char all[64]; void *list", "fs/private.c:2: ERROR: poll.G1: list (line 1) not"),

@@ -21,7 +21,6 @@ from schedlib.layout.patch_coverage import (
     places,
 )
 from schedlib.layout.patch_findings import PatchLook
-from schedlib.layout.patch_text import touches_layout
 from schedlib.layout.rule_judge import Layout
 from schedlib.tree.kernel_tree import Tree, open_kdir
 from schedlib.verdict import Verdict
@@ -145,12 +144,6 @@ def test_a_structure_without_a_contract_is_told(tree: Tree, kernel: Path) -> Non
 
 def test_a_line_of_a_configuration_is_a_fragment() -> None:
     assert load(["x86_64", "CONFIG_SCHED_CORE=y"]).values["CONFIG_SCHED_CORE"] == "y"
-
-
-def test_a_structure_of_a_c_file_is_a_layout() -> None:
-    inside = b"--- a/fs/x.c\n+++ b/fs/x.c\n@@ -3,3 +3,4 @@ struct eventpoll {\n \tint a;\n+\tint b;\n"
-    assert touches_layout(inside)
-    assert not touches_layout(inside.replace(b"struct eventpoll {", b"static int f(struct eventpoll *ep)"))
 
 
 def test_an_empty_patch_is_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
