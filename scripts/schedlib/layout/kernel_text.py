@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,9 +69,13 @@ def declared_in(text: str) -> list[str]:
     return re.findall(r"^(?:typedef )?struct (\w+) \{", text, re.M)
 
 
-def _declares(structs: Iterable[str]) -> str:
-    """Finds the first line of structures, for `git grep -E`."""
-    return rf"^(typedef )?struct ({'|'.join(structs)}) \{{"
+def _declaring(kernel: KernelText, tags: Sequence[str]) -> dict[str, list[str]]:
+    """The files that declare structures, by tag."""
+    found: dict[str, list[str]] = {tag: [] for tag in tags}
+    for file in kernel.found(rf"^(typedef )?struct ({'|'.join(tags)}) \{{") if tags else ():
+        for tag in found.keys() & declared_in(kernel.read(file) or ""):
+            found[tag].append(file)
+    return found
 
 
 def _chosen(files: Sequence[str]) -> str:
@@ -84,11 +88,7 @@ def declaring_files(kernel: KernelText, files: Mapping[str, str]) -> dict[str, s
     """What declares structures in a kernel, by tag; what does so in a newer one stays where nothing else is found."""
     there = {file: declared_in(kernel.read(file) or "") for file in set(files.values())}
     lost = sorted(tag for tag, file in files.items() if file not in HEADERS and tag not in there[file])
-    found: dict[str, list[str]] = {tag: [] for tag in lost}
-    for file in kernel.found(_declares(lost)) if lost else ():
-        for tag in found.keys() & declared_in(kernel.read(file) or ""):
-            found[tag].append(file)
-    return {**files, **{tag: file for tag, its in found.items() if (file := _chosen(its))}}
+    return {**files, **{tag: file for tag, its in _declaring(kernel, lost).items() if (file := _chosen(its))}}
 
 
 def declaring_file(kernel: KernelText, struct: str, changed: Mapping[str, tuple[str, str]] | None = None) -> str:
@@ -97,7 +97,7 @@ def declaring_file(kernel: KernelText, struct: str, changed: Mapping[str, tuple[
     `changed`: files that a patch changes, without and with it; they are looked into first.
     """
     found = [file for file, both in (changed or {}).items() if struct in declared_in(both[1])]
-    found = found or list(kernel.found(_declares([struct])))
+    found = found or _declaring(kernel, [struct])[struct]
     if file := _chosen(found):
         return file
     if found:

@@ -27,7 +27,7 @@ from schedlib.kernel.kconfig import parse_config
 from schedlib.layout.compile import Column
 from schedlib.layout.kernel_text import KernelText, declared_in, text_of_directory
 from schedlib.layout.layout_options import ColumnOptions, InitOptions, LayoutOptions
-from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, joined, read_unit, units_for
+from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, joined, read_unit, units_of
 from schedlib.layout.patch_coverage import Texts, of_kernel
 from schedlib.layout.patch_findings import Finding, as_it_was
 from schedlib.layout.patch_text import chosen_index
@@ -235,7 +235,7 @@ class Versions:
             tag: file for tag, file in rules.files.items() if file in self.sources or (self.own.tree / file).is_file()
         }
         units = []
-        for unit in units_for(rules, files):
+        for unit in units_of(files, rules):
             record = self.own.record_for(unit.files[0])
             if record is None and self._is_new(unit.files[0]):
                 record = next(iter(self.own.beside(unit.files[0])), None)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -52,7 +52,7 @@ class Unit:
         files: what it includes: public headers, or one other file.
         tags: the structures. One that is not declared there is left out of the object.
         conditions: see contracts/conditions.py.
-        paths: tags and members inside of members. The structures that they go through are read, too.
+        paths: tags and members inside of members.
     """
 
     files: tuple[str, ...]
@@ -97,46 +97,38 @@ def facts(tags: Sequence[str], conditions: Sequence[str]) -> str:
     return "\n".join([*rows, f"}} {FACTS};"])
 
 
-def units_of(
-    files: Mapping[str, str],
-    conditions: Mapping[str, Collection[str]] | None = None,
-    paths: Iterable[tuple[str, str]] = (),
-) -> tuple[Unit, ...]:
-    """One unit for all public headers, and one for each other file that declares a structure.
+def units_of(files: Mapping[str, str], rules: Rules | None = None) -> tuple[Unit, ...]:
+    """One unit for all public headers, and one for each other file, with what rules ask of the structures there.
 
-    `conditions`: what is asked for each structure. `paths`: tags and members; those inside of members are read, too.
+    Args:
+        files: what declares a structure, by its tag.
     """
-    asked = conditions or {}
-    deep = sorted({(tag, path) for tag, path in paths if "." in path})
-    tags: dict[str, list[str]] = defaultdict(list)
+    asked, deep = defaultdict[str, set[str]](set), set[tuple[str, str]]()
+    if rules:
+        for clause in rules.clauses:
+            asked[clause.type] |= clause.needs
+        for tag, conditions in rules.asked.items():
+            asked[tag] |= conditions
+        # Those inside of members are read, too.
+        deep = {(tag, name) for tag, names, _ in rules.members for name in names if "." in name}
+    tags = defaultdict[str, list[str]](list)
     for tag, file in files.items():
         tags[_PUBLIC if file.startswith(_PUBLIC) else file].append(tag)
     return tuple(
         Unit(
             tuple(sorted({files[tag] for tag in its})),
             tuple(sorted(its)),
-            tuple(sorted({condition for tag in its for condition in asked.get(tag, ())})),
-            tuple((tag, path) for tag, path in deep if tag in its),
+            tuple(sorted({condition for tag in its for condition in asked[tag]})),
+            tuple((tag, path) for tag, path in sorted(deep) if tag in its),
         )
         for _, its in sorted(tags.items())
     )
-
-
-def units_for(rules: Rules, files: Mapping[str, str]) -> tuple[Unit, ...]:
-    """The units that show what rules ask of the structures in some files."""
-    conditions = {
-        tag: {each for clause in rules.clauses if clause.type == tag for each in clause.needs}
-        | rules.asked.get(tag, set())
-        for tag in files
-    }
-    return units_of(files, conditions, ((tag, name) for tag, names, _ in rules.members for name in names))
 
 
 class CompiledStructs(msgspec.Struct, frozen=True):
     """What units showed.
 
     Attributes:
-        structures: by tag.
         line: bytes in a cache line; 0 if nothing was seen.
         holds: the conditions that are true.
         read: the files of the kernel that it was compiled from.
@@ -176,7 +168,7 @@ def pack_layout(
     listed = git(tree.src, "ls-tree", "-z", "--name-only", commit, "--", *sorted(set(rules.files.values())))
     files = {tag: file for tag, file in rules.files.items() if file in listed.split("\0")}
     # Without any structure a unit still tells the line size.
-    units = units_for(rules, files) or (Unit(("include/linux/types.h",), ()),)
+    units = units_of(files, rules) or (Unit(("include/linux/types.h",), ()),)
     # What nobody else asks is asked, too: why a rule is not applicable depends on it.
     rest = set(rules.conditions()).difference(*(unit.conditions for unit in units))
     units = (replace(units[0], conditions=tuple(sorted({*units[0].conditions, *rest}))), *units[1:])

@@ -138,7 +138,7 @@ def not_compiled(
     Args:
         looked: the names of the configurations.
         why: why a structure could not be compiled at all.
-        hint: what would compile lines that need some options, for the end of the text.
+        hint: what would compile lines that need some options.
     """
     groups: defaultdict[tuple[str, str, tuple[str, ...], bool, bool], list[int]] = defaultdict(list)
     for line in lines:

@@ -15,7 +15,7 @@ import toys
 from layout_command import read, run
 
 from conftest import git, write_files
-from schedlib.contracts.contract_rules import pack_rules
+from schedlib.contracts.contract_rules import Rules, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.layout import pack_units
 from schedlib.layout.columns import composed_tree, pack_columns
@@ -412,9 +412,8 @@ def test_a_structure_that_two_files_declare(tree: Path, cache: Path) -> None:
 
 
 def test_units() -> None:
-    units = units_of(
-        {"b": "include/net/b.h", "a": "include/linux/a.h", "p": "fs/p.c"}, {"a": {"64bit"}, "b": {"CONFIG_NET"}}
-    )
+    asked = Rules((), (), asked={"a": frozenset({"64bit"}), "b": frozenset({"CONFIG_NET"})})
+    units = units_of({"b": "include/net/b.h", "a": "include/linux/a.h", "p": "fs/p.c"}, asked)
     assert [(unit.stem, unit.files, unit.tags) for unit in units] == [
         ("kernel/schedline_fs_p_c", ("fs/p.c",), ("p",)),
         ("kernel/schedline_headers", ("include/linux/a.h", "include/net/b.h"), ("a", "b")),
