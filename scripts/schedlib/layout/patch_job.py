@@ -8,6 +8,7 @@ import sys
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache
 
 from schedlib.contracts.contract_rules import Rules, our_rules, pack_rules
 from schedlib.contracts.struct_source import bodies
@@ -40,11 +41,7 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
     """Print what a patch breaks, and nothing else unless `verbose` asks for it.
 
     Where the tree was built its own compiler, configuration and commands are used, unless the options name others.
-
     b4 takes each line on stderr for a failed check, so progress is for terminals only.
-
-    Raises:
-        SchedlineError: the patch does not belong to the tree, or the tree or the machine does not allow it.
     """
     rules, packs = our_rules(), pack_rules(pack_names(), options.contracts)
     own = chosen_build(options)
@@ -114,7 +111,7 @@ class Looks:
         self.found: list[Finding] = []
         self.looks: list[PatchLook] = []
         self.why: dict[str, str] = {}
-        self._tags: dict[tuple[str, int], set[str]] = {}
+        self._declared = cache(self._declared_in)
 
     @property
     def names(self) -> list[str]:
@@ -166,18 +163,15 @@ class Looks:
     def _is_judged(self, line: ChangedLine, rules: Rules) -> bool:
         return line.tag in rules.types() and self._is_of(line, rules)
 
-    def _declared(self, file: str, side: int) -> Collection[str]:
-        if (file, side) not in self._tags:
-            texts = self._versions.texts
-            text = texts[file][side] if file in texts else self._versions.text.read(file) or ""
-            self._tags[file, side] = {body.tag for body in bodies(text)}
-        return self._tags[file, side]
+    def _declared_in(self, file: str, side: int) -> Collection[str]:
+        texts = self._versions.texts
+        text = texts[file][side] if file in texts else self._versions.text.read(file) or ""
+        return {body.tag for body in bodies(text)}
 
     def further(self, own: Column | None, rules: Rules, packs: Rules) -> None:
         """Look at what was not compiled so far, with the options that it names; an owner's build has no others.
 
-        Args:
-            own: the configuration of packs, for structures without a contract.
+        `own`: the configuration of packs, for structures without a contract.
         """
         plain = [line for line in self.lines if not self._is_judged(line, rules) and not self._is_judged(line, packs)]
         known = {*rules.types(), *packs.types()}
