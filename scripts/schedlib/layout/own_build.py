@@ -32,8 +32,7 @@ from schedlib.layout.patch_coverage import Texts, of_kernel
 from schedlib.layout.patch_findings import Finding, as_it_was
 from schedlib.layout.patch_text import chosen_index
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.type_slice import reaches
-from schedlib.layout.unit_build import UnitBuild, command_of, lay_out, opaque_headers
+from schedlib.layout.unit_build import UnitBuild, command_of, lay_out, opaque_headers, reaches
 from schedlib.options import ChangeOptions
 from schedlib.tree.kernel_tree import applied_tree, file_row
 

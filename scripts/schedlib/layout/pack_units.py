@@ -28,8 +28,7 @@ from schedlib.layout.compile import Column, all_read, compiler_of, key_of
 from schedlib.layout.debug_info import FACTS, pointer_to
 from schedlib.layout.members import Structure, read_members
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.type_slice import reaches
-from schedlib.layout.unit_build import UnitBuild, differing, only_code, unit_build
+from schedlib.layout.unit_build import UnitBuild, differing, only_code, reaches, unit_build
 from schedlib.tree.kernel_tree import Tree
 
 GUARD = "#"

@@ -9,7 +9,7 @@ import pytest
 import toys
 
 from schedlib.layout.members import read_members
-from schedlib.layout.type_slice import reaches, type_slice
+from schedlib.layout.unit_build import reaches, type_slice
 
 TEXT = """\
 # 1 "x.c"
