@@ -70,7 +70,6 @@ def declared_in(text: str) -> list[str]:
 
 
 def _declaring(kernel: KernelText, tags: Sequence[str]) -> dict[str, list[str]]:
-    """The files that declare structures, by tag."""
     found: dict[str, list[str]] = {tag: [] for tag in tags}
     for file in kernel.found(rf"^(typedef )?struct ({'|'.join(tags)}) \{{") if tags else ():
         for tag in found.keys() & declared_in(kernel.read(file) or ""):

@@ -143,7 +143,6 @@ class _Reader:
         return Member(part.name, self._text(part.type), base + bit // 8, kind.size, self._count(part.type), align)
 
     def _element(self, at: Any) -> tuple[Kind, Any]:
-        """A type without const and volatile; of an array, that of its elements."""
         kind = self.info.kind(at)
         while kind.sort in ("array", *_QUALIFIERS):
             at = kind.target
@@ -214,7 +213,6 @@ def read_members(
 
 
 def _read(info: DebugInfo, tags: Sequence[str], paths: Iterable[tuple[str, str]]) -> dict[str, Structure]:
-    """Structures of a file, as far as it has them, and those inside of them that `paths` need."""
     found = _read_structures(info, tags)
     deep = [(tag, name) for tag, name in paths if "." in name]
     asked = set(tags)

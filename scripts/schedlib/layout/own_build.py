@@ -252,7 +252,6 @@ class Versions:
         return joined(str(self.own.build), before, line), joined(str(self.own.build), after, line)
 
     def _both(self, unit: Unit, record: Path) -> tuple[CompiledStructs, CompiledStructs]:
-        """What a unit shows without and with the patch."""
         before = self._seen(unit, record, 0, None)
         unit = replace(unit, files=tuple(self._renamed.get(file, file) for file in unit.files))
         # What a new file declares, or a new structure of this one, nothing has read before.

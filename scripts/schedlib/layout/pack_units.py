@@ -239,7 +239,6 @@ class _Cell:
         return good
 
     def _reached(self, was: CompiledStructs, changed: Collection[str], before: str) -> bool:
-        """Whether some changed files may change what a unit showed before."""
         for file in changed:
             if file.endswith(".h") or file in was.read:
                 old, new = self.tree.read(file, before), self.tree.read(file, self.commit)
@@ -252,7 +251,6 @@ class _Cell:
     def _as_far_as_possible(
         self, units: Sequence[Unit], old: Mapping[Unit, CompiledStructs]
     ) -> dict[Unit, CompiledStructs]:
-        """What units show, or why they do not build."""
         try:
             return self._made(units, old)
         except DoesNotBuild as error:

@@ -159,13 +159,11 @@ class PatchLook:
         return Finding(*self._place(tag, near), error, rule, text, note, tag)
 
     def _pairs(self, after: Layout) -> Iterator[tuple[str, Structure, Structure]]:
-        """The structures of the rules that are there without and with the patch."""
         for tag in self.rules.types():
             if tag in self.before.structures and tag in after.structures:
                 yield tag, self.before.structures[tag], after.structures[tag]
 
     def _broken(self) -> Iterator[Finding]:
-        """The broken rules; those that one line breaks are told together."""
         causes: dict[tuple[str, int, str], list[tuple[RuleResult, ClauseResult]]] = {}
         for now in broken_rules(self._concerned(), self.before, self._named):
             failed = [result for result in now.clauses if result.outcome is RuleOutcome.FAIL]
@@ -194,7 +192,6 @@ class PatchLook:
         return happened(result, self._named, intruders(was, self.before))
 
     def _wrong(self, result: ClauseResult) -> list[str]:
-        """The members because of which a clause is broken."""
         if result.outcome is not RuleOutcome.FAIL:
             return []
         bad = (each.member for each in result.named if not member_holds(result, each, self._named))

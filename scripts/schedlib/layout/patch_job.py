@@ -77,7 +77,6 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
 
 
 def _looked_at(looks: Looks, errors: int, warnings: int) -> str:
-    """The last line: how much was looked at."""
     changed = f"changed: {few(looks.changed)}" if looks.changed else "none changed"
     broken = counted(errors, "error") if errors else "nothing broken"
     more = f", {counted(warnings, 'warning')}" if warnings else ""

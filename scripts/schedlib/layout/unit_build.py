@@ -114,7 +114,6 @@ def lay_out(src: Path, changed: Mapping[str, bytes | None], place: Path) -> Path
 
 
 def _link(real: Path, place: Path) -> None:
-    """A directory with links to all that another one has."""
     place.mkdir(parents=True)
     for entry in os.scandir(real):
         if entry.name != ".git":
@@ -250,8 +249,6 @@ def unit_build(cache: Path, tree: Tree, commit: str, column: Column) -> Iterator
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """What make left in a build directory."""
-
     commit: str
     compiler: str
     bounds: Bounds
@@ -287,7 +284,6 @@ def opaque_headers(build: Path, place: Path) -> str:
 
 
 def _prepared(build: Path, tree: Tree, commit: str, column: Column, place: Path) -> UnitBuild | None:
-    """Let make do what it has to for a commit that is checked out."""
     (build / RECORD).unlink(missing_ok=True)
     # A unit that is compiled for its command only.
     write_atomic(build / "kernel/schedline_flags.c", "#include <linux/types.h>\n")
@@ -393,7 +389,6 @@ def _declarations(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _typedef_names(bare: str) -> list[str]:
-    """The names that a typedef defines, or the variables of a declaration."""
     bare = _without(r"\{[^{}]*\}", bare)
     if pointer := re.search(r"\(\s*\*+\s*(?:const\s+)?(\w+)\s*(?:\[[^]]*\]\s*)?\)", bare):
         return [pointer[1]]
