@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Sequence
+from itertools import groupby, pairwise
+from operator import itemgetter
 
 from schedlib.contracts.conditions import in_c
 from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, COMPARED, CONTRACTS, Clause, Rules
-from schedlib.contracts.struct_source import HEADERS, Source
+from schedlib.contracts.struct_source import HEADERS, Source, negated
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
 
@@ -17,7 +18,6 @@ _SPDX = "/* SPDX-License-Identifier: GPL-2.0 */\n"
 _WIDTH = 100
 
 TABLE = "sched_layout_rules.h"
-"""The name of the file."""
 
 _KINDS = {
     ClauseKind.ALIGNED: "BEGINS_LINE",
@@ -39,6 +39,12 @@ _SHORT = {
     "SMP_CACHE_BYTES": "LINE",
 }
 """Expressions of conditions, and the macros of kunit/sched_layout_kunit.c that stand for them in the table."""
+
+GuardedRow = tuple[tuple[str, ...], str]
+"""The conditions of an #if, and lines of C inside of it."""
+
+Lists = Sequence[tuple[str, str, tuple[str, ...]]]
+"""Members that are written as one macro: tag, name of the macro, members that the tree has."""
 
 
 def in_table(condition: str) -> str:
@@ -73,19 +79,13 @@ def require_members(rules: Rules, source: Source, present: Collection[str]) -> N
             if found
             else f"this tree has no {what} in any configuration"
         )
+        path, quoted = CONTRACTS / f"{tag}.toml", re.compile(rf'"(has )?{re.escape("|".join(names))}"')
+        lines = enumerate(path.read_text().splitlines(), 1) if path.is_file() else ()
+        number = next((f":{number}" for number, line in lines if quoted.search(line)), "")
         raise SchedlineError(
             f"{observed}; the rules of {', '.join(sorted(changes & set(present)))} are about it",
-            f"correct {_place(tag, names)}, or the member in {HEADERS[0]}",
+            f"correct configs/contracts/sched/{tag}.toml{number}, or the member in {HEADERS[0]}",
         )
-
-
-def _place(tag: str, names: Sequence[str]) -> str:
-    """The file of a contract, and the line that names a member first."""
-    path = CONTRACTS / f"{tag}.toml"
-    quoted = re.compile(rf'"(has )?{re.escape("|".join(names))}"')
-    lines = enumerate(path.read_text().splitlines(), 1) if path.is_file() else ()
-    number = next((f":{number}" for number, line in lines if quoted.search(line)), "")
-    return f"configs/contracts/sched/{tag}.toml{number}"
 
 
 def _known(clause: Clause, names: Sequence[str], source: Source) -> list[str]:
@@ -110,13 +110,13 @@ def rule_table(rules: Rules, source: Source) -> str:
  */
 
 static struct layout_type layout_types[] = {{
-{_joined(types)}
+{guarded(types)}
 \t{{ }}
 }};
 
 /* What rules name and this configuration does not have. Any other member must exist. */
 static const char * const absent_members[] = {{
-{_joined(list(_absent(rules, source)))}
+{guarded(_absent(rules, source))}
 \tNULL
 }};
 
@@ -125,7 +125,6 @@ static const char * const absent_members[] = {{
 
 
 def _tables(rules: Rules, source: Source, lists: Lists) -> str:
-    """The rules of each change, and the signs of each."""
     parts = []
     for change in rules.changes():
         its = [rule for rule in rules.rules if rule.change == change]
@@ -178,8 +177,7 @@ def _end(text: str, column: int) -> int:
 
 def _rows(rules: Rules, owner: str, source: Source, lists: Lists, column: int) -> list[str]:
     """The clauses of a rule, or the signs of a change, of which a tree has the members."""
-    made = (_row(clause, source, lists, column) for clause in rules.of(owner))
-    return [row for row in made if row] or ["{ }"]
+    return [row for clause in rules.of(owner) if (row := _row(clause, source, lists, column))] or ["{ }"]
 
 
 def _wrapped(macro: str, words: Sequence[str], separator: str, column: int) -> str:
@@ -198,12 +196,7 @@ def _macro(text: str) -> str:
     return re.sub(r"\W", "_", text).upper()
 
 
-Lists = Sequence[tuple[str, str, tuple[str, ...]]]
-"""Members that are written as one macro: tag, name of the macro, members that the tree has."""
-
-
 def _groups(rules: Rules, source: Source) -> Lists:
-    """The groups of several members."""
     found = []
     for tag, group in rules.groups:
         members = tuple(name for name in group.names if source.find(tag, name))
@@ -270,49 +263,28 @@ def _row(clause: Clause, source: Source, lists: Lists, column: int) -> str:
     return _call("KEEP", arguments, column)
 
 
-def _absent(rules: Rules, source: Source) -> Iterator[tuple[tuple[str, ...], str]]:
+def _absent(rules: Rules, source: Source) -> list[GuardedRow]:
     """Each member that a rule names and some configuration lacks, under the negation of its conditions."""
     named = {(clause.type, name) for clause in rules.clauses for name in clause.named + clause.requires}
-    found: list[tuple[tuple[str, ...], str]] = []
+    required = {(clause.type, name) for clause in rules.clauses for name in clause.requires}
+    found: list[GuardedRow] = []
     for tag, name in sorted(named):
         declared = source.find(tag, name)
         own = [guard for guard in declared.guards if guard not in source.structs[tag].guards] if declared else []
-        if own:
-            found.append(((_not_all(own),), f'\t"{tag}.{name}",'))
-        elif declared is None:
-            # Whichever clause needs it is n/a.
-            found.extend([((), f'\t"{tag}.{name}",')] if _required(rules, tag, name) else [])
-    yield from sorted(found)
+        # Whichever clause needs one that no configuration has is n/a.
+        if own or (declared is None and (tag, name) in required):
+            lacking = (negated(own[0] if len(own) == 1 else f"({' && '.join(own)})"),) if own else ()
+            found.append((lacking, f'\t"{tag}.{name}",'))
+    return sorted(found)
 
 
-def _not_all(guards: Sequence[str]) -> str:
-    """The condition under which not all of some conditions are true."""
-    if len(guards) == 1:
-        return guards[0][1:] if re.fullmatch(r"!defined\(\w+\)", guards[0]) else f"!{guards[0]}"
-    return f"!({' && '.join(guards)})"
-
-
-def _required(rules: Rules, tag: str, name: str) -> bool:
-    return any(clause.type == tag and name in clause.requires for clause in rules.clauses)
-
-
-def guarded(rows: Sequence[tuple[tuple[str, ...], str]]) -> Iterator[str]:
+def guarded(rows: Sequence[GuardedRow]) -> str:
     """Lines of C, neighbours under the same conditions in one #if."""
-    current: tuple[str, ...] = ()
-    for guards, text in rows:
-        if guards != current:
-            if current:
-                yield "#endif"
-            if guards:
-                yield _if(guards)
-            current = guards
-        yield text
-    if current:
-        yield "#endif"
-
-
-def _joined(rows: Sequence[tuple[tuple[str, ...], str]]) -> str:
-    return "\n".join(guarded(rows))
+    lines: list[str] = []
+    for guards, its in groupby(rows, key=itemgetter(0)):
+        texts = [text for _, text in its]
+        lines += [_if(guards), *texts, "#endif"] if guards else texts
+    return "\n".join(lines)
 
 
 def _if(guards: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
 
@@ -115,11 +115,7 @@ class Clause:
 
 
 def least_members(kind: ClauseKind, arg: int, members: Collection[str]) -> int:
-    """How many of its members a kernel must have for a clause to say anything: of one, some are true in any case.
-
-    Args:
-        members: as the contract spells them. `visit_cookie|visit_gen` is one.
-    """
+    """How many of its members (`old|new` is one) a kernel must have for a clause to say anything: see Clause.least."""
     compares = kind in NEEDS_SEVERAL or (kind in ABOUT_LINES and arg == ANY_LINE)
     return 2 if compares and len(members) > 1 else 0
 
@@ -176,11 +172,7 @@ class Rules:
         return tuple(sorted({condition for clause in self.clauses for condition in clause.needs}))
 
     def rule(self, name: str) -> Rule:
-        """A rule by its id.
-
-        Raises:
-            SchedlineError: there is none.
-        """
+        """A rule by its id; SchedlineError if there is none."""
         for rule in self.rules:
             if rule.id == name:
                 return rule
@@ -189,63 +181,8 @@ class Rules:
 
 @cache
 def our_rules() -> Rules:
-    """The rules of the contracts in configs/contracts/sched.
-
-    Raises:
-        SchedlineError: a contract is wrong.
-    """
+    """The rules of the contracts in configs/contracts/sched; SchedlineError if one is wrong."""
     return pack_rules((CONTRACTS.name,))
-
-
-def rules_of(paths: tuple[Path, ...]) -> Rules:
-    """The rules of some contracts, in the order of the changes and of their ids.
-
-    Raises:
-        SchedlineError: a contract is wrong, or two contradict each other.
-    """
-    with plain_toml("changes.toml") as rows:
-        sources = {name: row.get("source", "") for name, row in rows.items()}
-    rules: dict[str, Rule] = {}
-    clauses: list[Clause] = []
-    findings: list[OpenFinding] = []
-    members: list[tuple[str, tuple[str, ...], frozenset[str]]] = []
-    contracts = [(path, read_contract(path)) for path in paths]
-    for number, (path, contract) in enumerate(contracts):
-        if any(contract.struct == other.struct for _, other in contracts[:number]):
-            refuse(path, ("struct",), f"is {contract.struct!r}, which has a contract already", "join the two files")
-    for path, contract in contracts:
-        for at, row in enumerate(contract.rule):
-            change = "" if contract.file else row.change or row.id.partition(".")[0]
-            if change and not sources.get(change):
-                known = [name for name, source in sources.items() if source]
-                refuse(path, ("rule", at, "id"), f"{row.id!r} is of no known change", nearest(change, known))
-            if row.id in rules:
-                refuse(path, ("rule", at, "id"), f"{row.id!r} is there twice", "choose another number")
-            rules[row.id] = Rule(row.id, change, row.why, row.source or sources.get(change, ""))
-    for path, contract in contracts:
-        made = _ContractClauses(contract)
-        clauses += made.signs() + made.promises() + list(made.apart())
-        findings += made.findings()
-        for one, other, when in made.conflicts():
-            if when is not None and not (one.apart or other.apart):
-                both = f"{one.name!r} and {other.name!r} may not share a line, and neither has a rule for it"
-                at = contract.group.index(one)
-                rule = contract.rule[0].id if contract.rule else "RULE"
-                fix = f'write `apart = "{rule}"` below the class of one of them, or an exception'
-                refuse(path, ("group", at), both, fix)
-        _check_ids(path, contract, rules, sources)
-        members += made.members(rules)
-    for path, contract in contracts:
-        for at, row in enumerate(contract.rule):
-            if not any(clause.rule == row.id for clause in clauses):
-                refuse(path, ("rule", at, "id"), f"{row.id!r} keeps nothing", "add a promise with this id")
-    order = {change: number for number, change in enumerate((*sources, ""))}
-    ordered = sorted(rules.values(), key=lambda rule: (order[rule.change], _number(rule.id)))
-    place = {name: number for number, name in enumerate((*sources, *(rule.id for rule in ordered)))}
-    clauses.sort(key=lambda clause: place[clause.rule])
-    files = {contract.struct: contract.file or HEADERS[0] for _, contract in contracts}
-    groups = tuple((contract.struct, group) for _, contract in contracts for group in contract.group)
-    return Rules(tuple(ordered), tuple(clauses), tuple(findings), tuple(members), files, groups)
 
 
 def pack_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
@@ -264,18 +201,62 @@ def pack_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
                 f"{directory} has no contracts", "schedline layout contract init STRUCT writes a first one"
             )
         for path in found:
-            _check_file(path, read_contract(path))
+            contract = read_contract(path)
+            if contract.file and path.parent == CONTRACTS:
+                refuse(path, ("file",), "is for contracts of packs", "leave it out, or put it into a pack")
+            if not contract.file and path.parent != CONTRACTS:
+                refuse(
+                    path, ("file",), "is missing: it names what declares the structure", 'add file = "fs/eventpoll.c"'
+                )
+            if contract.struct != path.stem:
+                refuse(path, ("struct",), f"is {contract.struct!r}", f"name the file after it: {contract.struct}.toml")
         paths += found
     return rules_of(tuple(paths))
 
 
-def _check_file(path: Path, contract: Contract) -> None:
-    if contract.file and path.parent == CONTRACTS:
-        refuse(path, ("file",), "is for contracts of packs", "leave it out, or put it into a pack")
-    if not contract.file and path.parent != CONTRACTS:
-        refuse(path, ("file",), "is missing: it names what declares the structure", 'add file = "fs/eventpoll.c"')
-    if contract.struct != path.stem:
-        refuse(path, ("struct",), f"is {contract.struct!r}", f"name the file after it: {contract.struct}.toml")
+def rules_of(paths: tuple[Path, ...]) -> Rules:
+    """The rules of some contracts, in the order of the changes and of their ids.
+
+    Raises:
+        SchedlineError: a contract is wrong, or two contradict each other.
+    """
+    with plain_toml("changes.toml") as rows:
+        sources = {name: row.get("source", "") for name, row in rows.items()}
+    contracts = [(path, read_contract(path)) for path in paths]
+    rules: dict[str, Rule] = {}
+    structs: set[str] = set()
+    for path, contract in contracts:
+        if contract.struct in structs:
+            refuse(path, ("struct",), f"is {contract.struct!r}, which has a contract already", "join the two files")
+        structs.add(contract.struct)
+        for at, row in enumerate(contract.rule):
+            change = "" if contract.file else row.change or row.id.partition(".")[0]
+            if change and not sources.get(change):
+                known = [name for name, source in sources.items() if source]
+                refuse(path, ("rule", at, "id"), f"{row.id!r} is of no known change", nearest(change, known))
+            if row.id in rules:
+                refuse(path, ("rule", at, "id"), f"{row.id!r} is there twice", "choose another number")
+            rules[row.id] = Rule(row.id, change, row.why, row.source or sources.get(change, ""))
+    for path, contract in contracts:
+        _check_names(path, contract, rules, sources)
+    clauses = [clause for _, contract in contracts for clause in _clauses(contract)]
+    kept = {clause.rule for clause in clauses}
+    for path, contract in contracts:
+        for at, row in enumerate(contract.rule):
+            if row.id not in kept:
+                refuse(path, ("rule", at, "id"), f"{row.id!r} keeps nothing", "add a promise with this id")
+    order = {change: number for number, change in enumerate((*sources, ""))}
+    ordered = sorted(rules.values(), key=lambda rule: (order[rule.change], _number(rule.id)))
+    place = {name: number for number, name in enumerate((*sources, *(rule.id for rule in ordered)))}
+    each = [contract for _, contract in contracts]
+    return Rules(
+        rules=tuple(ordered),
+        clauses=tuple(sorted(clauses, key=lambda clause: place[clause.rule])),
+        findings=tuple(finding for contract in each for finding in _findings(contract)),
+        members=tuple(member for contract in each for member in _members(contract, rules)),
+        files={contract.struct: contract.file or HEADERS[0] for contract in each},
+        groups=tuple((contract.struct, group) for contract in each for group in contract.group),
+    )
 
 
 def unknown_members(rules: Rules, read: Callable[[str], str | None]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -292,16 +273,7 @@ def unknown_members(rules: Rules, read: Callable[[str], str | None]) -> Iterator
 
 
 def refuse_unknown_members(rules: Rules, read: Callable[[str], str | None]) -> None:
-    """Check that the text of each declaring file has the members that the contracts name.
-
-    A compiler leaves out what a configuration has not; what no configuration has was renamed, and nothing holds it.
-
-    Args:
-        read: see unknown_members().
-
-    Raises:
-        SchedlineError: a file lacks a member.
-    """
+    """Raise SchedlineError for one of unknown_members(): it was renamed, and nothing holds it."""
     for tag, names in unknown_members(rules, read):
         raise SchedlineError(
             f"{rules.files[tag]} of this tree has no member {' or '.join(names)}, which the contract of struct {tag} "
@@ -321,118 +293,104 @@ def _number(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
-def _check_ids(path: Path, contract: Contract, rules: dict[str, Rule], changes: dict[str, str]) -> None:
+def _check_names(path: Path, contract: Contract, rules: Mapping[str, Rule], changes: Mapping[str, str]) -> None:
+    """Refuse rules and changes that are not there, and groups that need a rule and name none."""
     named: list[tuple[Place, str]] = [(("promise", at, "id"), row.id) for at, row in enumerate(contract.promise)]
     named += [(("type", at, "id"), row.id) for at, row in enumerate(contract.type)]
     for at, group in enumerate(contract.group):
-        if group.apart and group.apart not in rules:
-            refuse(path, ("group", at, "apart"), f"names the rule {group.apart!r}", nearest(group.apart, rules))
-        for number, promise in enumerate(group.promise):
-            named.append((("group", at, "promise", number, "id"), promise.id))
+        named += [(("group", at, "apart"), group.apart)] if group.apart else []
+        named += [(("group", at, "promise", nth, "id"), row.id) for nth, row in enumerate(group.promise)]
     for place, name in named:
         if name not in rules:
             refuse(path, place, f"names the rule {name!r}", nearest(name, rules))
     for at, sign in enumerate(contract.sign):
         if sign.change not in changes:
             refuse(path, ("sign", at, "change"), f"names {sign.change!r}", nearest(sign.change, changes))
+    for one, other, _ in _conflicts(contract):
+        if not (one.apart or other.apart):
+            both = f"{one.name!r} and {other.name!r} may not share a line, and neither has a rule for it"
+            rule = contract.rule[0].id if contract.rule else "RULE"
+            fix = f'write `apart = "{rule}"` below the class of one of them, or an exception'
+            refuse(path, ("group", contract.group.index(one)), both, fix)
 
 
-class _ContractClauses:
-    """One contract as clauses."""
+def _members(contract: Contract, rules: Mapping[str, Rule]) -> Iterator[tuple[str, tuple[str, ...], frozenset[str]]]:
+    """Every member that is named, in each of its spellings, with the changes whose rules need it."""
+    promises = [*contract.promise, *(promise for group in contract.group for promise in group.promise)]
+    every = {rules[row.id].change for row in (*promises, *contract.type)}
+    found: dict[str, set[str]] = {}
+    for group in contract.group:
+        its = {rules[name].change for name in (group.apart, *(row.id for row in group.promise)) if name}
+        found |= dict.fromkeys(group.members, its or every)
+    owned = {name for group in contract.group for name in group.names}
+    rows = [(rules[row.id].change, (*row.of, *row.others), row.when) for row in promises]
+    rows += [(rules[row.id].change, row.without, row.when) for row in contract.type]
+    rows += [(sign.change, (*sign.of, *sign.others), sign.when) for sign in contract.sign]
+    for change, spellings, when in rows:
+        for spelled in (*spellings, *_required(when)):
+            if owned.isdisjoint(spelled.split("|")):
+                found.setdefault(spelled, set()).add(change)
+    for spelled, changes in found.items():
+        yield contract.struct, tuple(spelled.split("|")), frozenset(changes)
 
-    def __init__(self, contract: Contract) -> None:
-        self.contract = contract
 
-    def members(self, rules: Mapping[str, Rule]) -> Iterator[tuple[str, tuple[str, ...], frozenset[str]]]:
-        """Every member that is named, in each of its spellings, with the changes whose rules need it."""
-        contract = self.contract
-        promises = [*contract.promise, *(promise for group in contract.group for promise in group.promise)]
-        every = {rules[name].change for name in (*(row.id for row in promises), *(row.id for row in contract.type))}
-        found: dict[str, set[str]] = {}
-        for group in contract.group:
-            its = {rules[name].change for name in (group.apart, *(row.id for row in group.promise)) if name}
-            for spelled in group.members:
-                found[spelled] = its or every
-        owned = {name for group in contract.group for name in group.names}
-        rows = [(rules[row.id].change, (*row.of, *row.others), row.when) for row in promises]
-        rows += [(rules[row.id].change, row.without, row.when) for row in contract.type]
-        rows += [(sign.change, (*sign.of, *sign.others), sign.when) for sign in contract.sign]
-        for change, spellings, when in rows:
-            needed = (each.removeprefix("has ") for each in when if each.startswith("has "))
-            for spelled in (*spellings, *needed):
-                if owned.isdisjoint(spelled.split("|")):
-                    found.setdefault(spelled, set()).add(change)
-        for spelled, changes in found.items():
-            yield contract.struct, tuple(spelled.split("|")), frozenset(changes)
+def _required(when: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(each.removeprefix("has ") for each in when if each.startswith("has "))
 
-    def signs(self) -> list[Clause]:
-        """What tells that a change is there."""
-        return [
-            self._clause(row.change, ClauseKind(row.keep), row.when, row.of, row.others, forced=True)
-            for row in self.contract.sign
-        ]
 
-    def promises(self) -> list[Clause]:
-        """What is kept, as written."""
-        made = [self._promise(row, group.members) for group in self.contract.group for row in group.promise]
-        made += [self._promise(row, ()) for row in self.contract.promise]
-        made += [
-            self._clause(row.id, ClauseKind(row.keep), row.when, row.without, forced=row.forced, arg=row.bytes or 0)
-            for row in self.contract.type
-        ]
-        return made
-
-    def _promise(self, row: Promise, members: tuple[str, ...]) -> Clause:
-        kind = ClauseKind(row.keep)
+def _clauses(contract: Contract) -> Iterator[Clause]:
+    """The signs of changes, what is promised, and what the classes forbid."""
+    made = partial(_clause, contract.struct)
+    for sign in contract.sign:
+        yield made(sign.change, sign.keep, sign.when, sign.of, sign.others, forced=True)
+    promises: list[tuple[Promise, tuple[str, ...]]] = [
+        (row, group.members) for group in contract.group for row in group.promise
+    ]
+    for row, members in (*promises, *((row, ()) for row in contract.promise)):
         arg = row.bytes or 0
-        if kind in ABOUT_LINES:
+        if ClauseKind(row.keep) in ABOUT_LINES:
             arg = ANY_LINE if row.line is None else LAST_LINE if row.line == "last" else row.line
-        return self._clause(row.id, kind, row.when, row.of or members, row.others, forced=row.forced, arg=arg)
+        yield made(row.id, row.keep, row.when, row.of or members, row.others, forced=row.forced, arg=arg)
+    for whole in contract.type:
+        yield made(whole.id, whole.keep, whole.when, whole.without, forced=whole.forced, arg=whole.bytes or 0)
+    kept: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for one, other, when in _conflicts(contract):
+        first, second = (one, other) if one.apart else (other, one)
+        kept.setdefault((first.name, when), []).extend(second.members)
+    for (name, when), others in kept.items():
+        group = contract.groups()[name]
+        yield made(group.apart, ClauseKind.APART, when, group.members, tuple(others))
 
-    def _clause(
-        self,
-        rule: str,
-        kind: ClauseKind,
-        when: tuple[str, ...],
-        members: tuple[str, ...] = (),
-        others: tuple[str, ...] = (),
-        *,
-        forced: bool,
-        arg: int = 0,
-    ) -> Clause:
-        tag = self.contract.struct
-        requires = tuple(each.removeprefix("has ") for each in when if each.startswith("has "))
-        needs = frozenset(each for each in when if not each.startswith("has "))
-        least = least_members(kind, arg, members)
-        return Clause(rule, kind, needs, forced, arg, tag, each_name(members), each_name(others), requires, least)
 
-    def apart(self) -> Iterator[Clause]:
-        """What the classes forbid: one clause for the conditions of each group that names a rule for it."""
-        kept: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-        groups = self.contract.groups()
-        for one, other, when in self.conflicts():
-            rule = one.apart or other.apart
-            first, second = (one, other) if one.apart else (other, one)
-            if rule and when is not None:
-                kept.setdefault((rule, first.name, when), []).extend(second.members)
-        for (rule, name, when), others in kept.items():
-            yield self._clause(rule, ClauseKind.APART, when, groups[name].members, tuple(others), forced=False)
+def _clause(
+    tag: str,
+    rule: str,
+    keep: str | ClauseKind,
+    when: tuple[str, ...],
+    members: tuple[str, ...],
+    others: tuple[str, ...] = (),
+    *,
+    forced: bool = False,
+    arg: int = 0,
+) -> Clause:
+    kind, requires = ClauseKind(keep), _required(when)
+    needs = frozenset(each for each in when if not each.startswith("has "))
+    least = least_members(kind, arg, members)
+    return Clause(rule, kind, needs, forced, arg, tag, each_name(members), each_name(others), requires, least)
 
-    def conflicts(self) -> Iterator[tuple[MemberGroup, MemberGroup, tuple[str, ...] | None]]:
-        """The pairs of groups that may not share a line, and the conditions for that; None if they may after all."""
-        rows = {frozenset({row.group, name}): row for row in self.contract.exception for name in row.with_}
-        for one, other in combinations(self.contract.group, 2):
-            if may_share(one.class_, other.class_):
-                continue
-            row = rows.get(frozenset({one.name, other.name}))
-            yield one, other, (() if row is None else row.apart_when or None)
 
-    def findings(self) -> list[OpenFinding]:
-        """The exceptions that cost something."""
-        groups = self.contract.groups()
-        return [
-            OpenFinding(self.contract.struct, groups[row.group].names, groups[name].names, row.why)
-            for row in self.contract.exception
-            if row.open
-            for name in row.with_
-        ]
+def _conflicts(contract: Contract) -> Iterator[tuple[MemberGroup, MemberGroup, tuple[str, ...]]]:
+    """The pairs of groups that may not share a line, and the conditions for that."""
+    rows = {frozenset({row.group, name}): row for row in contract.exception for name in row.with_}
+    for one, other in combinations(contract.group, 2):
+        row = rows.get(frozenset({one.name, other.name}))
+        if not may_share(one.class_, other.class_) and (row is None or row.apart_when):
+            yield one, other, row.apart_when if row else ()
+
+
+def _findings(contract: Contract) -> Iterator[OpenFinding]:
+    """The exceptions that cost something."""
+    groups = contract.groups()
+    for row in contract.exception:
+        for name in row.with_ if row.open else ():
+            yield OpenFinding(contract.struct, groups[row.group].names, groups[name].names, row.why)

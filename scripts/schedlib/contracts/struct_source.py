@@ -181,16 +181,17 @@ def _lines(text: str) -> Iterator[Line]:
         elif stack:
             before, earlier = stack.pop()
             if word == "elif":
-                stack.append((_bracketed(expression), (*earlier, _negated(before))))
+                stack.append((_bracketed(expression), (*earlier, negated(before))))
             elif word == "else":
-                stack.append((_negated(before), earlier))
+                stack.append((negated(before), earlier))
 
 
 def _bracketed(expression: str) -> str:
     return f"({expression})" if re.search(r"&&|\|\|", expression) else expression
 
 
-def _negated(expression: str) -> str:
+def negated(expression: str) -> str:
+    """The opposite of a condition; one of several parts is in brackets."""
     if re.fullmatch(r"!\w+\(\w+\)", expression):
         return expression[1:]
     return f"!{expression}" if re.fullmatch(r"\w+\(\w+\)|\(.*\)", expression) else f"!({expression})"
@@ -203,7 +204,7 @@ def _either(one: Declared | None, other: Declared) -> Declared:
     has_offset = one.has_offset and other.has_offset
     shared = tuple(guard for guard in one.guards if guard in other.guards)
     rest = [[guard for guard in each.guards if guard not in shared] for each in (one, other)]
-    if not rest[0] or not rest[1] or (len(rest[0]) == len(rest[1]) == 1 and _negated(rest[0][0]) == rest[1][0]):
+    if not rest[0] or not rest[1] or (len(rest[0]) == len(rest[1]) == 1 and negated(rest[0][0]) == rest[1][0]):
         return Declared(shared, one.type, has_offset)
     both = " || ".join(f"({' && '.join(guards)})" for guards in rest)
     return Declared((*shared, f"({both})"), one.type, has_offset)

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Collection, Iterator
 from itertools import product
 
-from schedlib.contracts.c_tables import guarded
+from schedlib.contracts.c_tables import GuardedRow, guarded
 from schedlib.contracts.conditions import in_c
 from schedlib.contracts.contract_rules import Clause, Rules
 from schedlib.contracts.struct_source import Source
@@ -120,7 +120,7 @@ def _wrapped(clause: Clause, expression: str) -> str:
     return "\n".join(lines)
 
 
-def _assertions(clause: Clause, source: Source) -> Iterator[tuple[tuple[str, ...], str]]:
+def _assertions(clause: Clause, source: Source) -> Iterator[GuardedRow]:
     """Each assertion of a clause with the #if that it needs."""
     tag = clause.type
     if tag not in source.structs or not all(source.find(tag, name) for name in clause.requires):
@@ -153,11 +153,11 @@ def emit(rules: Rules, changes: Collection[str], source: Source) -> str:
     chosen = [rule for rule in rules.rules if rule.change in changes]
     if not chosen:
         return ""
-    rows: list[tuple[tuple[str, ...], str]] = []
+    rows: list[GuardedRow] = []
     for rule in chosen:
         comment = textwrap.wrap(f"{rule.id}: {rule.reason}", 76)
         rows.append(((), "\n/*\n" + "".join(f" * {line}\n" for line in comment) + " */"))
         for clause in rules.of(rule.id):
             rows += sorted(_assertions(clause, source), key=lambda row: (len(row[0]), row[0]))
     listed = ", ".join(dict.fromkeys(rule.change for rule in chosen))
-    return _HEAD.format(changes=listed).rstrip("\n") + "\n" + "\n".join(guarded(rows)) + "\n"
+    return _HEAD.format(changes=listed).rstrip("\n") + "\n" + guarded(rows) + "\n"
