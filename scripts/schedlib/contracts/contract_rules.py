@@ -113,6 +113,11 @@ class Clause:
         """All members that it names."""
         return self.members + self.others
 
+    @property
+    def origin(self) -> str:
+        """What brings it about, in words."""
+        return "forced in every configuration" if self.forced else "observed"
+
 
 def least_members(kind: ClauseKind, arg: int, members: Collection[str]) -> int:
     """How many of its members (`old|new` is one) a kernel must have for a clause to say anything: see Clause.least."""
@@ -188,8 +193,7 @@ def our_rules() -> Rules:
 def pack_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
     """The rules of packs, and of contracts that somebody keeps elsewhere. The pack `sched` is of the five changes.
 
-    Raises:
-        SchedlineError: a contract is wrong, is no pack's, or a directory has none.
+    Raises SchedlineError: a contract is wrong, is no pack's, or a directory has none.
     """
     paths: list[Path] = []
     # The five changes come first, whatever the order.
@@ -217,8 +221,7 @@ def pack_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
 def rules_of(paths: tuple[Path, ...]) -> Rules:
     """The rules of some contracts, in the order of the changes and of their ids.
 
-    Raises:
-        SchedlineError: a contract is wrong, or two contradict each other.
+    Raises SchedlineError: a contract is wrong, or two contradict each other.
     """
     with plain_toml("changes.toml") as rows:
         sources = {name: row.get("source", "") for name, row in rows.items()}
@@ -317,7 +320,7 @@ def _check_names(path: Path, contract: Contract, rules: Mapping[str, Rule], chan
 def _members(contract: Contract, rules: Mapping[str, Rule]) -> Iterator[tuple[str, tuple[str, ...], frozenset[str]]]:
     """Every member that is named, in each of its spellings, with the changes whose rules need it."""
     promises = [*contract.promise, *(promise for group in contract.group for promise in group.promise)]
-    every = {rules[row.id].change for row in (*promises, *contract.type)}
+    every = {rules[name].change for name in (*(row.id for row in promises), *(row.id for row in contract.type))}
     found: dict[str, set[str]] = {}
     for group in contract.group:
         its = {rules[name].change for name in (group.apart, *(row.id for row in group.promise)) if name}

@@ -46,10 +46,9 @@ class Use:
     """The accesses to some members in one guest.
 
     Attributes:
-        readers: how often each function read them, without what the compiler put behind its name.
-        writers: how often each function wrote them. An atomic operation counts as a write.
-        fetched_reads: reads that missed and fetched what another CPU had written.
-        fetched_writes: the same of writes.
+        readers, writers: how often each function read and wrote them, without what the compiler put behind its name.
+            An atomic operation counts as a write.
+        fetched_reads, fetched_writes: those that missed and fetched what another CPU had written.
     """
 
     readers: Counter[str]
@@ -59,17 +58,14 @@ class Use:
 
     @property
     def reads(self) -> int:
-        """How often they were read."""
         return self.readers.total()
 
     @property
     def writes(self) -> int:
-        """How often they were written."""
         return self.writers.total()
 
     @property
     def accesses(self) -> int:
-        """How often they were accessed."""
         return self.reads + self.writes
 
 
@@ -88,12 +84,7 @@ def _plain(path: str) -> str:
 
 
 class Profile:
-    """The accesses to one structure, by member and guest.
-
-    Attributes:
-        about: the file and what was measured, in words.
-        quanta: the length of a CPU's turn in each guest.
-    """
+    """The accesses to one structure, by member and guest; `about` says in words what was measured."""
 
     def __init__(self, result: TrafficResult, struct: str, name: str) -> None:
         self.struct = struct
@@ -101,7 +92,6 @@ class Profile:
         # The build id: a vmlinux that was measured can be found again.
         kernel = result.fingerprint["build_id"][:12]
         self.about = f"{name}: {what.workload} on {what.cpus} CPUs, {what.on}, kernel {kernel}"
-        self.quanta = tuple(each.quantum for each in result.quanta)
         self.watches = tuple(sorted({each.owner for each in result.watched}))
         # def_root_domain is a root_domain, too.
         owners = (struct, f"def_{struct}")
@@ -139,11 +129,7 @@ class Profile:
 
 
 def measured_class(use: Use, whole: int) -> AccessClass | None:
-    """The class of members that are used so; None if they are used too little to tell.
-
-    Args:
-        whole: accesses to the whole structure.
-    """
+    """The class of members that are used so; None if they are used too little. `whole`: all accesses there."""
     if not use.accesses:
         return None
     if whole >= LEAST and use.accesses <= COLD * whole:
@@ -163,7 +149,7 @@ class CheckedGroup:
 
     Attributes:
         measured: its class in each guest.
-        use: its use in the guest of the middle quantum.
+        use: in the guest in the middle.
         verdict: FAIL if no guest fits, INCONCLUSIVE if some do not or if nothing can be said.
         text: what does not fit.
         notes: functions that never came, and others that did.
@@ -180,14 +166,16 @@ class CheckedGroup:
 def check_group(group: MemberGroup, profile: Profile) -> CheckedGroup:
     """Hold a group against a profile."""
     uses, measured = profile.uses(group.members), profile.classes(group.members)
-    middle = len(uses) // 2
+    use = uses[len(uses) // 2]
     wrong = [each is not None and each not in FITS[group.class_] for each in measured]
-    told = wrong.index(True) if any(wrong) else middle
     verdict = Verdict.FAIL if all(wrong) else Verdict.INCONCLUSIVE if any(wrong) or None in measured else Verdict.PASS
-    text = _misfit(group.class_, measured[told], uses[told], profile.wholes[told]) if any(wrong) else ""
-    if text and not all(wrong):
-        text += f", in {sum(wrong)} of {len(wrong)} guests: count again with more --quanta"
-    return CheckedGroup(group, measured, uses[middle], verdict, text, tuple(_notes(group, uses, middle)))
+    text = ""
+    if any(wrong):
+        told = wrong.index(True)
+        text = _misfit(group.class_, measured[told], uses[told], profile.wholes[told])
+        if not all(wrong):
+            text += f", in {sum(wrong)} of {len(wrong)} guests: count again with more --quanta"
+    return CheckedGroup(group, measured, use, verdict, text, tuple(_notes(group, uses, use)))
 
 
 def _misfit(declared: AccessClass, measured: AccessClass | None, use: Use, whole: Use) -> str:
@@ -217,20 +205,14 @@ def percent(part: int, whole: int) -> str:
     return f"{part / whole:.1%}".replace("%", " %") if whole else "0 %"
 
 
-def _notes(group: MemberGroup, uses: Sequence[Use], middle: int) -> Iterable[str]:
-    for what, declared in (("reader", group.readers), ("writer", group.writers)):
+def _notes(group: MemberGroup, uses: Sequence[Use], use: Use) -> Iterable[str]:
+    for what, declared, counted in (("reader", group.readers, use.readers), ("writer", group.writers, use.writers)):
         # An atomic operation reads, too.
         came = {name for use in uses for name in ([*use.readers, *use.writers] if what == "reader" else use.writers)}
         if absent := [name for name in declared if name not in came]:
             yield f"declared {what}s that never came: {', '.join(absent)}"
-        use = uses[middle]
-        counted = use.readers if what == "reader" else use.writers
-        more = [
-            f"{name}() {count:,}"
-            for name, count in counted.most_common()
-            if count > NAMED * use.accesses and name not in declared and use.accesses >= LEAST
-        ]
-        if more:
+        many = [(name, count) for name, count in counted.most_common() if count > NAMED * use.accesses >= NAMED * LEAST]
+        if more := [f"{name}() {count:,}" for name, count in many if name not in declared]:
             yield f"{what}s that are not declared: {', '.join(more)}"
 
 

@@ -1,5 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Export a series for git am: fixes, one suite or program per patch, and each change, followed by its tests."""
+"""Export a series for git am: fixes, one suite or program per patch, and each change, followed by its tests.
+
+In kunit/, symbols mark code that not every tree gets: `#ifndef SCHED_KUNIT_EXPORTED` what only our own builds need,
+`#ifndef SCHED_KUNIT_NO_SIGNS` what only the signs of changes use,
+`#ifndef SCHED_KUNIT_NO_<change>` the tests of a change, `#ifndef SCHED_KUNIT_RQ_ORDER_ALONE` what the rules of rq-order
+do not use, `#ifdef SCHED_KUNIT_LACKS_<feature>` what an older kernel
+needs. Our own builds define only the last, and only for such a kernel. Here the tree's own unifdef resolves all of
+them, so that an exported file has no dead branches.
+
+In a text, a line `[needs: NAME ...]` stands in front of lines that are only true of some series. They end at the next
+such line or at an empty line, and stay if the series has all the names: changes, suites, tests (suite:case), or
+documents of Documentation/process/. So a finding can only be told where the test that shows it is.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +19,33 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Collection, Sequence
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from schedlib import doctor
 from schedlib.cache import cache_dir, write_atomic
+from schedlib.console.expected import load_expected
+from schedlib.contracts.c_tables import TABLE, rule_table
+from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
-from schedlib.export.fitted import PROCESS, built_unifdef, holds, kept_tests, told
 from schedlib.git import git, try_git
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.paths import COLLECTION, KSELFTESTS, KUNIT, PROJECT, SELFTESTS
+from schedlib.process import must, run
 from schedlib.progress import say
 from schedlib.tree.changes import State, apply_changes, change_table, hunks, known, patch_sets, present_changes
-from schedlib.tree.compose import TESTS_DIRECTORY, hooked, hooks, put_tests, refuse_lost_members
+from schedlib.tree.compose import (
+    TESTS_DIRECTORY,
+    declarations_of,
+    hooked,
+    hooks,
+    kunit_files,
+    put_tests,
+    refuse_lost_members,
+)
 from schedlib.tree.kernel_tree import Tree, at, open_tree, put_files, sender
 from schedlib.tree.suites import KunitSuite, feature_table, lacking_features, left_out, suite_table
 from schedlib.verdict import Verdict
@@ -30,20 +55,129 @@ DOCUMENT = "Documentation/scheduler/sched-kunit.rst"
 MESSAGES = KUNIT / "commit-messages"
 """The texts of the commits that add a suite, the tests of a change, or the documentation."""
 
+_SPLIT_OPTIONS = ("CPUPRI_GLOBAL", "CPUPRI_ARRAYS", "CPUPRI_SBM", "CPUPRI_SPLIT", "RTO_COUNT_SPLIT")
+"""What cpupri-split adds below CONFIG_SCHED_. Without it they are undefined."""
+
+_PARTS = {"Makefile": "\n\n", ".kunitconfig": "\n\n", "Kconfig": "\n(?=config )"}
+"""The files that grow with the suites, and what separates their parts."""
+
+
+PROCESS = ("generated-content", "coding-assistants")
+"""What a kernel may say about tools, in Documentation/process/NAME.rst."""
+
+_TAG = re.compile(r"\[needs: (.+)\]$")
+
 
 @dataclass(frozen=True)
 class ExportedSeries:
-    """What was written.
-
-    Attributes:
-        patches: in their order.
-        changes: those that the tree has when all patches are applied.
-        left_out: one line for everything that the series does not have, with the reason.
-    """
+    """The patches in their order, the changes that the tree has with all of them, and why it does not have the rest."""
 
     patches: tuple[Path, ...]
     changes: frozenset[str]
     left_out: tuple[str, ...]
+
+
+@contextmanager
+def _built_unifdef(tree: Tree) -> Iterator[Path]:
+    """The tree's unifdef, built for this machine; SchedlineError if the tree has none."""
+    source = tree.read("scripts/unifdef.c", tree.head)
+    if source is None:
+        observed = f"{tree.origin} has no scripts/unifdef.c, which adapts the tests to a tree"
+        raise SchedlineError(observed, "use a whole tree")
+    with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
+        program, file = Path(scratch, "unifdef"), Path(scratch, "unifdef.c")
+        file.write_text(source)
+        must(["gcc", "-w", "-o", program, file])
+        yield program
+
+
+def _symbols(there: Collection[str], lacking: Collection[str]) -> list[str]:
+    """What is defined, or not, for a tree that has some of the changes, and lacks some of the features."""
+    symbols = ["-DSCHED_KUNIT_EXPORTED", "-DSCHED_KUNIT_NO_SIGNS"]
+    symbols += [f"-{'D' if name in lacking else 'U'}SCHED_KUNIT_LACKS_{name}" for name in feature_table()]
+    for change in change_table():
+        symbols.append(f"-{'U' if change in there else 'D'}SCHED_KUNIT_NO_{change.upper().replace('-', '_')}")
+    alone = all(rule.change == "rq-order" for rule in our_rules().only(there).rules)
+    symbols.append(f"-{'D' if alone else 'U'}SCHED_KUNIT_RQ_ORDER_ALONE")
+    if "cpupri-split" not in there:
+        symbols += [f"-UCONFIG_SCHED_{name}" for name in _SPLIT_OPTIONS]
+    return symbols
+
+
+def _resolved(unifdef: Path, file: Path, symbols: Sequence[str]) -> bytes:
+    """A file with the branches that these symbols leave, if it is C."""
+    if file.suffix not in (".c", ".h"):
+        return file.read_bytes()
+    done = run([unifdef, "-B", *symbols], stdin=file.read_bytes())
+    if done.returncode > 1:
+        raise SchedlineError(f"unifdef failed: {done.stderr.decode(errors='replace')}", "report it")
+    return done.stdout
+
+
+def _kept_tests(
+    tree: Tree, commit: str, unifdef: Path, suites: Sequence[KunitSuite], there: Collection[str]
+) -> dict[str, bytes]:
+    """The files of some suites for kernel/sched/tests/, for a commit that has some of the changes."""
+    symbols = _symbols(there, lacking_features(tree, commit))
+    texts = {name: _resolved(unifdef, path, symbols) for name, path in kunit_files().items()}
+    texts[TABLE] = rule_table(our_rules().only(there), declarations_of(tree, commit)).encode()
+    grown = {name: _grown(texts[name].decode(), split, suites) for name, split in _PARTS.items()}
+    roots = [f"{name}.c" for name in re.findall(r"(\w+)\.o\b", grown["Makefile"])]
+    roots += [name for _, names in hooks(suites).values() for name in names]
+    found = _closure(roots, texts)
+    return {name: texts[name] for name in found} | {name: text.encode() for name, text in grown.items()}
+
+
+def _grown(text: str, split: str, suites: Sequence[KunitSuite]) -> str:
+    """The parts of a file that name no suite but these."""
+    known = frozenset[str]().union(*(suite.words for suite in suites))
+    others = frozenset[str]().union(*(suite.words for suite in suite_table().values())) - known
+    parts = [part for part in re.split(split, text) if others.isdisjoint(re.findall(r"[\w.]+", part))]
+    return ("\n" if "(?=" in split else split).join(parts).rstrip("\n") + "\n"
+
+
+def _closure(roots: Sequence[str], texts: Mapping[str, bytes]) -> list[str]:
+    """The files that some files need: those that they #include, and so on."""
+    found: list[str] = []
+    todo = [name for name in roots if name in texts]
+    while todo:
+        name = todo.pop(0)
+        if name not in found:
+            found.append(name)
+            todo += [each for each in re.findall(r'^#include "([^"/]+)"$', texts[name].decode(), re.M) if each in texts]
+    return found
+
+
+def holds(changes: Collection[str] | None, suites: Collection[str] | None) -> frozenset[str]:
+    """The names that a series holds which has these changes and these suites; None: all."""
+    tests = load_expected(KUNIT / "tests.txt", None, changes)
+    found = set(change_table() if changes is None else changes)
+    for test in tests:
+        if suites is None or test.split(":")[0] in suites:
+            found.update(test[: match.start()] for match in re.finditer(r":|$", test))
+    return frozenset(found)
+
+
+def told(file: Path, held: Collection[str]) -> str:
+    """The text of a file, as it is true of a series that holds these names.
+
+    Raises SchedlineError: a line needs a name that no series has.
+    """
+    known = holds(None, None).union(PROCESS)
+    kept: list[str] = []
+    keep = True
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        if tag := _TAG.match(line):
+            names = set(tag[1].split())
+            if unknown := sorted(names - known):
+                raise SchedlineError(f"{file}:{number}: no series has {unknown[0]}", "name a change, a suite or a test")
+            keep = names <= set(held)
+        elif not line:
+            keep = True
+            kept += [""] if kept and kept[-1] else []
+        elif keep:
+            kept.append(line)
+    return "\n".join(kept).strip("\n") + "\n"
 
 
 @dataclass(frozen=True)
@@ -61,8 +195,8 @@ class _Series:
 
     def put_suites(self, more: Collection[str], message: Path, made_from: Path) -> _Series:
         """One patch more: the tree's suites as they fit the changes that it has now, and some suites more."""
-        suites = [suite for suite in suite_table().values() if suite.name in more or self._has(suite)]
-        files = kept_tests(self.tree, self.commit, self.unifdef, suites, self.there())
+        suites = [suite for suite in suite_table().values() if suite.name in more or self.has(suite)]
+        files = _kept_tests(self.tree, self.commit, self.unifdef, suites, self.there())
         text = told(message, holds(self.there(), [suite.name for suite in suites]))
         commit = put_tests(self.tree, self.commit, files, hooks(suites), text, self._dated(made_from))
         return replace(self, commit=commit)
@@ -77,7 +211,7 @@ class _Series:
     def put_change(self, name: str) -> _Series:
         """The patch of a change, then the suites that only now have something to test, then its tests."""
         series, _ = self.change((name,), ())
-        series = series.put_each([suite for suite in series.fitting() if not series._has(suite)])
+        series = series.put_each([suite for suite in series.fitting() if not series.has(suite)])
         message = MESSAGES / f"{name}.txt"
         return series.put_suites((), message, message)
 
@@ -85,12 +219,12 @@ class _Series:
         """The suites that have something to test in the tree."""
         return tuple(suite for suite in suite_table().values() if suite.fits(self.there()))
 
-    def _has(self, suite: KunitSuite) -> bool:
+    def has(self, suite: KunitSuite) -> bool:
         return self.tree.read(f"{TESTS_DIRECTORY}/{suite.source}", self.commit) is not None
 
     def held(self) -> frozenset[str]:
         """What a text about the series as it is now may tell of."""
-        return holds(self.there(), [suite.name for suite in suite_table().values() if self._has(suite)])
+        return holds(self.there(), [suite.name for suite in suite_table().values() if self.has(suite)])
 
     def change(self, with_: Collection[str], without: Collection[str]) -> tuple[_Series, tuple[str, ...]]:
         """The patches of some changes more, or of their reverts; and which changes were applied, in their order."""
@@ -106,10 +240,7 @@ class _Series:
         return present_changes(self.tree, self.commit)
 
     def _dated(self, file: Path) -> dict[str, str]:
-        """The author, at the time when a file of ours changed.
-
-        This is SOURCE_DATE_EPOCH, or its last commit, or without git its modification.
-        """
+        """The author at the time of SOURCE_DATE_EPOCH, of a file's last commit, or without git of its modification."""
         if epoch := os.environ.get("SOURCE_DATE_EPOCH"):
             return self.author | {"GIT_AUTHOR_DATE": f"@{epoch} +0000"}
         committed = try_git(PROJECT, "log", "-1", "--format=%cI", "--", file).stdout.decode().strip()
@@ -117,7 +248,6 @@ class _Series:
 
 
 def _add_documentation(series: _Series) -> _Series:
-    """Add the documentation page, its entry in the index and the MAINTAINERS line."""
     maintainers = series.tree.read("MAINTAINERS", series.commit) or ""
     entry = re.search(r"^SCHEDULER\n(?:(?!F:).+\n)*((?:F:.*\n)+)", maintainers, re.M)
     if entry is None:
@@ -178,7 +308,6 @@ def _fixes(tree: Tree, there: Collection[str]) -> tuple[str, ...]:
 
 
 def _left_out(tree: Tree, there: Collection[str]) -> tuple[str, ...]:
-    """What a series for a tree with these changes does not have."""
     lines = []
     for change in change_table():
         if change not in there:
@@ -222,7 +351,7 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
             "git knows no author for the exported patches",
             "git config --global user.name 'Your Name'; git config --global user.email you@example.org",
         )
-    with built_unifdef(tree) as unifdef:
+    with _built_unifdef(tree) as unifdef:
         series, _ = _Series(tree, author, unifdef, tree.head).change((), without)
         # All at once shows the order, and whether all apply.
         wanted = {*with_, *_fixes(tree, series.there())} - set(without)
@@ -244,7 +373,6 @@ def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[st
 
 
 def _write(series: _Series, out: Path, fixes: Sequence[str], changes: Sequence[str]) -> None:
-    """Write the patches, the cover letter, and what the sender has to add."""
     head, commit = series.tree.head, series.commit
     words = ("--quiet", f"--base={head}", "--cover-letter", "-o", out.absolute(), f"{head}..{commit}")
     # Two exports of one tree are the same bytes if the caller fixes the time, the cover letter's date included.
@@ -253,10 +381,8 @@ def _write(series: _Series, out: Path, fixes: Sequence[str], changes: Sequence[s
     git(series.tree.src, "format-patch", *words, env=series.author | given)
     cover = out / "0000-cover-letter.patch"
     subject, _, blurb = told(KUNIT / "cover-letter.txt", series.held()).partition("\n\n")
-    for titles, what in (
-        (fixes, "begins with these fixes"),
-        (changes, "has these changes, each followed by its tests"),
-    ):
+    told_of = {"begins with these fixes": fixes, "has these changes, each followed by its tests": changes}
+    for what, titles in told_of.items():
         if titles:
             blurb += f"\nThe series {what}:\n\n" + "".join(f"  - {title}\n" for title in titles)
     text = cover.read_text().replace("*** SUBJECT HERE ***", subject).replace("*** BLURB HERE ***\n", blurb)

@@ -19,9 +19,8 @@ from schedlib.tree.kernel_tree import Tree, open_tree
 def columns_for(archs: Sequence[str], configs: Sequence[str]) -> tuple[Column, ...]:
     """The columns that the options ask for; without configs only each architecture's own configuration."""
     names = list(arch_table()) if "all" in archs else archs or [DEFAULT_ARCH]
-    more = layout_data().configs if "all" in configs else configs
-    own = not configs or "all" in configs
-    return tuple(Column(arch, config) for arch in chosen_archs(names) for config in [*([""] if own else []), *more])
+    wanted = ["", *layout_data().configs] if "all" in configs else configs or [""]
+    return tuple(Column(arch, config) for arch in chosen_archs(names) for config in wanted)
 
 
 def pack_columns(archs: Sequence[str], configs: Sequence[str]) -> tuple[Column, ...]:
@@ -34,8 +33,7 @@ def pack_columns(archs: Sequence[str], configs: Sequence[str]) -> tuple[Column, 
 def ensure_tools(columns: Sequence[Column]) -> None:
     """Check that this machine has the tools to compile these columns.
 
-    Raises:
-        SchedlineError: something is missing; the next step installs it.
+    Raises SchedlineError: something is missing; the next step installs it.
     """
     packages = {column.arch.package: column.arch for column in columns if column.arch.compiler}
     compilers = [
@@ -58,8 +56,7 @@ def composed_tree(
 ) -> tuple[Tree, Composition]:
     """The tree that the options name, with the tests and the changes on top.
 
-    Raises:
-        SchedlineError: there is no such tree, or a change does not apply to it.
+    Raises SchedlineError: there is no such tree, or a change does not apply to it.
     """
     doctor.require(["build", *chosen.needs])
     tree = open_tree(cache_dir(), chosen)
@@ -71,8 +68,7 @@ def composed_tree(
 def composed_operand(operand: LayoutOperand) -> tuple[Tree, Composition]:
     """The tree that an operand names, with the tests, and of the carried changes those alone that it names.
 
-    Raises:
-        SchedlineError: see composed_tree().
+    Raises SchedlineError: see composed_tree().
     """
     carried = PatchSet(operand.series).default() if operand.series else ()
     without = tuple(name for name in carried if name not in operand.changes)

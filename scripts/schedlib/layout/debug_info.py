@@ -94,17 +94,11 @@ class DebugInfo(Protocol):
 
 
 class NotDebugInfo(Exception):
-    """A file of another kind."""
+    """A file that is neither ELF nor BTF."""
 
 
 def open_debug_info(path: Path) -> DebugInfo | None:
-    """The types of a file; None if it has none.
-
-    Raises:
-        OSError: it cannot be read.
-        NotDebugInfo: it is neither an ELF file nor BTF.
-        one of DAMAGE: it is damaged.
-    """
+    """The types of a file; None if it has none. Raises OSError, NotDebugInfo, or one of DAMAGE."""
     with path.open("rb") as file:
         head = file.read(4)
         if head[:2] in (b"\x9f\xeb", b"\xeb\x9f"):
@@ -142,19 +136,14 @@ def _relocated_riscv(elf: ELFFile) -> DWARFInfo:
 
 
 _SORTS = {
-    "DW_TAG_structure_type": "struct",
-    "DW_TAG_union_type": "union",
-    "DW_TAG_enumeration_type": "enum",
-    "DW_TAG_base_type": "base",
-    "DW_TAG_pointer_type": "pointer",
-    "DW_TAG_array_type": "array",
-    "DW_TAG_typedef": "typedef",
-    "DW_TAG_const_type": "const",
-    "DW_TAG_volatile_type": "volatile",
-    "DW_TAG_restrict_type": "restrict",
-    "DW_TAG_subroutine_type": "function",
+    f"DW_TAG_{sort}_type": sort for sort in ("union", "base", "pointer", "array", "const", "volatile", "restrict")
 }
-
+_SORTS |= {
+    "DW_TAG_structure_type": "struct",
+    "DW_TAG_enumeration_type": "enum",
+    "DW_TAG_subroutine_type": "function",
+    "DW_TAG_typedef": "typedef",
+}
 
 _STRUCTURES = ("DW_TAG_structure_type", "DW_TAG_union_type")
 
@@ -196,7 +185,6 @@ class Dwarf:
         self._kinds: dict[int, Kind] = {}
 
     def find(self, tags: Collection[str]) -> dict[str, DIE]:
-        """See DebugInfo."""
         found = {tag: die for tag in tags if " " in tag and (die := self._without_tag(tag))}
         left = {tag: frozenset(self._places(tag)) for tag in tags}
         for unit in self._info.iter_CUs():
@@ -225,13 +213,10 @@ class Dwarf:
             yield at
 
     def _structures(self, unit: CompileUnit, tags: Mapping[str, frozenset[int]]) -> Iterator[DIE]:
-        """The structures with some tags that a unit defines.
+        """The structures with some tags that a unit defines; with each tag, where it is in the strings.
 
         To parse all entries of a unit takes a tenth of a second, and a vmlinux has thousands of units. So the bytes
         that begin such an entry are searched first: a number that says what it has, then its name.
-
-        Args:
-            tags: and where each is in the strings.
         """
         section = self._info.debug_info_sec
         if section and not self._info.debug_str_offsets_sec:  # else a name is a number in a table
@@ -247,10 +232,8 @@ class Dwarf:
                 yield die
 
     def _named_structures(self, unit: CompileUnit) -> dict[bytes, int]:
-        """How an entry of a unit begins that defines a structure, and how its name is spelled, if that comes first.
-
-        pyelftools takes ten times as long for it.
-        """
+        """How an entry of a unit begins that defines a structure, and how its name is spelled, if that comes first."""
+        # pyelftools takes ten times as long for it.
         words = _ulebs(memoryview(self._abbreviations)[unit["debug_abbrev_offset"] :])
         found = {}
         while code := next(words):
@@ -277,7 +260,6 @@ class Dwarf:
             yield from ((_STRP, place.to_bytes(4, order)) for place in wanted.intersection(numbers))
 
     def kind(self, at: DIE) -> Kind:
-        """See DebugInfo."""
         if at.offset not in self._kinds:
             self._kinds[at.offset] = self._kind(at)
         return self._kinds[at.offset]
@@ -298,7 +280,6 @@ class Dwarf:
         return Kind(sort, _name(at), size, target, count, _value(at, "alignment", 1))
 
     def parts(self, at: DIE) -> list[RawMember]:
-        """See DebugInfo."""
         found = []
         for each in at.iter_children():
             if each.tag == "DW_TAG_member":
@@ -335,23 +316,9 @@ def _uleb(number: int) -> bytes:
 
 _INT, _PTR, _ARRAY, _STRUCT, _UNION, _ENUM, _FWD, _TYPEDEF, _VOLATILE, _CONST, _RESTRICT = range(1, 12)
 _FUNC, _FUNC_PROTO, _VAR, _DATASEC, _FLOAT, _DECL_TAG, _TYPE_TAG, _ENUM64 = range(12, 20)
-_BTF_SORTS = {
-    _INT: "base",
-    _PTR: "pointer",
-    _ARRAY: "array",
-    _STRUCT: "struct",
-    _UNION: "union",
-    _ENUM: "enum",
-    _FWD: "struct",
-    _TYPEDEF: "typedef",
-    _VOLATILE: "volatile",
-    _CONST: "const",
-    _RESTRICT: "restrict",
-    _FUNC_PROTO: "function",
-    _FLOAT: "base",
-    _TYPE_TAG: "tag",
-    _ENUM64: "enum",
-}
+_BTF_SORTS = ["other", "base", "pointer", "array", "struct", "union", "enum", "struct", "typedef", "volatile", "const"]
+_BTF_SORTS += ["restrict", "other", "function", "other", "other", "base", "other", "tag", "enum"]
+"""The sorts of these kinds; that of a forward declaration, if it is no union's."""
 _BEHIND = {_INT: 4, _ARRAY: 12, _VAR: 4, _DECL_TAG: 4}
 _EACH = {_STRUCT: 12, _UNION: 12, _ENUM: 8, _FUNC_PROTO: 8, _DATASEC: 12, _ENUM64: 12}
 """Bytes behind the head of a type: so many, or so many for each of its parts."""
@@ -373,19 +340,19 @@ class Btf:
         self._at, end = [0], at + size
         while at < end:
             self._at.append(at)
-            _, info, _ = self._head(at)
+            _, info, _ = self._three(at)
             kind = info >> 24 & 0x1F
             at += 12 + _BEHIND.get(kind, 0) + _EACH.get(kind, 0) * (info & 0xFFFF)
         # Without pointers a size is known from the header of an array of longs alone.
         self._pointer = next((self.kind(n).size for n in range(1, len(self._at)) if self._is_long(n)), 8)
 
-    def _head(self, at: int) -> tuple[int, int, int]:
-        """Of a type: where its name is; its kind, flag and number of parts; its size, or the type that it refers to."""
-        name, info, size = struct.unpack_from(f"{self._order}III", self._data, at)
-        return name, info, size
+    def _three(self, at: int) -> tuple[int, int, int]:
+        """Three words. A type begins with its name; kind, flag and number of parts; its size, or what it refers to."""
+        one, two, three = struct.unpack_from(f"{self._order}III", self._data, at)
+        return one, two, three
 
     def _is_long(self, number: int) -> bool:
-        name, info, _ = self._head(self._at[number])
+        name, info, _ = self._three(self._at[number])
         return info >> 24 & 0x1F == _INT and self._text(name) in _LONG
 
     def _text(self, at: int) -> str:
@@ -393,23 +360,21 @@ class Btf:
         return self._data[start : self._data.index(0, start)].decode(errors="replace")
 
     def find(self, tags: Collection[str]) -> dict[str, int]:
-        """See DebugInfo."""
         found: dict[str, int] = {}
         for number, at in enumerate(self._at[1:], 1):
-            name, info, _ = self._head(at)
+            name, info, _ = self._three(at)
             if info >> 24 & 0x1F == _STRUCT and (tag := self._text(name)) in tags:
                 found.setdefault(tag, number)
         return {tag: found[tag] for tag in tags if tag in found}
 
     def kind(self, at: int) -> Kind:
-        """See DebugInfo."""
         if not at:
             return Kind("void")
-        name, info, size = self._head(self._at[at])
+        name, info, size = self._three(self._at[at])
         kind = info >> 24 & 0x1F
-        sort = _BTF_SORTS.get(kind, "other")
+        sort = _BTF_SORTS[kind] if kind <= _ENUM64 else "other"
         if kind == _ARRAY:
-            target, _, count_ = struct.unpack_from(f"{self._order}III", self._data, self._at[at] + 12)
+            target, _, count_ = self._three(self._at[at] + 12)
             return Kind(sort, "", count_ * self.kind(target).size, target, count_)
         if kind == _FWD:
             return Kind("union" if info >> 31 else sort, self._text(name))
@@ -422,11 +387,10 @@ class Btf:
         return Kind(sort, self._text(name), self.kind(size).size, size)
 
     def parts(self, at: int) -> list[RawMember]:
-        """See DebugInfo."""
-        _, info, _ = self._head(self._at[at])
+        _, info, _ = self._three(self._at[at])
         found = []
         for number in range(info & 0xFFFF):
-            name, target, place = struct.unpack_from(f"{self._order}III", self._data, self._at[at] + 12 + 12 * number)
+            name, target, place = self._three(self._at[at] + 12 + 12 * number)
             bits, bit = (place >> 24, place & 0xFFFFFF) if info >> 31 else (0, place)
             found.append(RawMember(self._text(name), target, bit, bits))
         return found

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Literal
 
 from schedlib.contracts.contract_rules import WORDS, Rules
@@ -187,11 +188,7 @@ class DriftStep:
     after: JudgedKernel
 
     def findings(self, held: Collection[str]) -> Iterator[DriftFinding]:
-        """What differs between them.
-
-        Args:
-            held: ids of the rules that held in some earlier kernel.
-        """
+        """What differs between them. `held`: ids of the rules that held in some earlier kernel."""
         for rule in self.rules.rules:
             yield from self._judged(rule.id, held)
         yield from self._full()
@@ -207,17 +204,13 @@ class DriftStep:
         text: str,
         near: Sequence[str] = (),
     ) -> DriftFinding:
-        """A finding in one column; who compares them all says in which it is so.
-
-        Args:
-            near: the members whose readers are told.
-        """
+        """A finding in a column that the caller adds, with the readers of the members that are near."""
         groups = (group for owner, group in self.rules.groups if owner == tag and not set(group.names).isdisjoint(near))
         readers = tuple(dict.fromkeys(name for group in groups for name in group.readers))
         names = self.before.name, self.after.name
         return DriftFinding(kind, tag, *names, (), tuple(rules), tuple(members), readers, text)
 
-    @property
+    @cached_property
     def _named(self) -> set[tuple[str, str]]:
         """The members that contracts name, each with its structure."""
         return {(tag, root_of(each)) for tag, names, _ in self.rules.members for each in names}
@@ -227,15 +220,13 @@ class DriftStep:
 
     def moves(self) -> Iterator[DriftMove]:
         """The members of contracted structures that begin on another line."""
-        named = self._named
+        names = self.before.name, self.after.name
         for tag in filter(self._in_both, self.rules.types()):
             for member, old, new in moved_members(tag, self.before.layout, self.after.layout):
                 if not MARKER.fullmatch(member):
-                    names = self.before.name, self.after.name
-                    yield DriftMove(tag, *names, (), member, old, new, (tag, member) in named)
+                    yield DriftMove(tag, *names, (), member, old, new, (tag, member) in self._named)
 
     def _judged(self, rule: str, held: Collection[str]) -> Iterator[DriftFinding]:
-        """What became of a rule."""
         was, now = self.before.results[rule], self.after.results[rule]
         if now.outcome is RuleOutcome.FAIL:
             yield from self._worse(was, now) if was.outcome is RuleOutcome.FAIL else self._broken(now, rule in held)
@@ -283,31 +274,33 @@ class DriftStep:
 
     def _full(self) -> Iterator[DriftFinding]:
         """Guarded and closed lines that lost their last bytes, or on which no further pointer has room."""
-        told: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+        told: dict[tuple[str, str], tuple[dict[str, None], list[str]]] = {}
+        was, now = self.before.layout, self.after.layout
         for name, one, other in self._held():
             kind, tag = other.clause.kind, other.clause.type
             is_guarded = kind is ClauseKind.ON_LINE and min(len(one.fields), len(other.fields)) > 1
             if kind is not ClauseKind.ALONE and not is_guarded:
                 continue
-            both = ((one, self.before.layout), (other, self.after.layout))
-            free = [sum(free_bytes(layout, tag, at) for at in _lines(its, layout)) for its, layout in both]
-            left = [bytes_left(its.fields, layout) for its, layout in both]
+            lines = _lines(other, now)
+            free = (
+                sum(free_bytes(was, tag, at) for at in _lines(one, was)),
+                sum(free_bytes(now, tag, at) for at in lines),
+            )
+            left = bytes_left(one.fields, was), bytes_left(other.fields, now)
             said = [f"the last {free[0]} free bytes are taken"] if free[0] > 0 == free[1] else []
-            if is_guarded and left[0] >= self.before.layout.pointer and left[1] < self.after.layout.pointer:
+            if is_guarded and left[0] >= was.pointer and left[1] < now.pointer:
                 last = max(other.fields, key=lambda field: field.last).member
                 said.append(f"{left[1]} bytes are left behind {last}, there were {left[0]}: no pointer more has room")
             if said:
-                lines = _lines(other, self.after.layout)
-                where = f"{'line' if len(lines) == 1 else 'lines'} {' '.join(map(str, lines))}"
+                where = f"{'line' if len(lines) == 1 else 'lines'} {' '.join(map(str, lines))}: {'; '.join(said)}"
                 members = [field.member for field in other.fields]
-                told.setdefault((tag, f"{where}: {'; '.join(said)}"), ([], members))[0].append(name)
-        for (tag, text), (names, members) in told.items():
-            ids = list(dict.fromkeys(names))
-            yield self._found(DriftKind.FULL, tag, ids, members, f"{text} ({', '.join(ids)})")
+                told.setdefault((tag, where), ({}, members))[0][name] = None
+        for (tag, text), (ids, members) in told.items():
+            yield self._found(DriftKind.FULL, tag, list(ids), members, f"{text} ({', '.join(ids)})")
 
     def _joined(self) -> Iterator[DriftFinding]:
         """Members without a contract that came to lines which a contract speaks of, where the rule still holds."""
-        named, layout = self._named, self.after.layout
+        layout = self.after.layout
         told: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
         for name, one, other in self._held():
             tag = other.clause.type
@@ -318,7 +311,7 @@ class DriftStep:
             used = {at for field in other.named for at in range(field.offset, field.last + 1)}
             for member in _company(other, layout):
                 is_new = member.name not in there and used.isdisjoint(range(member.offset, member.last + 1))
-                if is_new and (tag, member.name) not in named:
+                if is_new and (tag, member.name) not in self._named:
                     rules, near = told.setdefault((tag, member.name), ([], []))
                     rules.append(name)
                     lines = set(layout.lines_of(member))

@@ -102,8 +102,7 @@ class _Compared:
 def compare_all(options: DriftOptions) -> Verdict:
     """Compare kernels, and print and write what became of the contracts.
 
-    Raises:
-        SchedlineError: a kernel cannot be read or fetched, or this machine lacks a tool.
+    Raises SchedlineError: a kernel cannot be read or fetched, or this machine lacks a tool.
     """
     started = datetime.now(UTC)
     doctor.require(["layout"])
@@ -123,8 +122,7 @@ def compare_all(options: DriftOptions) -> Verdict:
     compilers = {f"compiler {column.arch.name}": compiler_of(column.arch) for column in compiled}
     fingerprint = {"machine": platform.machine(), **compilers}
     found = _document(started, fingerprint, rules, kernels, layouts)
-    for line in text(found):
-        print(line)
+    print(*text(found), sep="\n")
     if options.json:
         document.write(options.json, found)
     return found.status
@@ -150,7 +148,6 @@ def _document(
     kernels: Sequence[_Compared],
     layouts: Mapping[str, Sequence[Layout | None]],
 ) -> LayoutDriftDocument:
-    """Judge and compare everything."""
     found: dict[DriftFinding, list[str]] = {}
     moved: dict[DriftMove, list[str]] = {}
     cells: list[DriftCell] = []
@@ -167,7 +164,8 @@ def _document(
                 kernel.note(f"not compared on {name}: {sizes}")
             elif was:
                 step = DriftStep(rules, was, now)
-                compared = compared or _is_comparable(was, now)
+                pairs = ((result.outcome, was.results[rule].outcome) for rule, result in now.results.items())
+                compared = compared or any(RuleOutcome.NA not in pair for pair in pairs)
                 for finding in step.findings(held):
                     found.setdefault(finding, []).append(name)
                 for move in step.moves():
@@ -192,15 +190,7 @@ def _document(
     )
 
 
-def _is_comparable(before: JudgedKernel, after: JudgedKernel) -> bool:
-    """Whether there is a rule that both kernels tell something about."""
-    return any(
-        RuleOutcome.NA not in (result.outcome, after.results[name].outcome) for name, result in before.results.items()
-    )
-
-
 def _cells(rules: Rules, column: str, judged: JudgedKernel) -> Iterator[DriftCell]:
-    """One cell for each structure."""
     for tag in rules.types():
         kind = judged.layout.types.get(tag)
         ids = dict.fromkeys(each.rule for each in rules.clauses if each.type == tag and each.rule in judged.results)
@@ -211,8 +201,6 @@ def _cells(rules: Rules, column: str, judged: JudgedKernel) -> Iterator[DriftCel
         if ids:
             yield DriftCell(tag, column, judged.name, judged.layout.line, kind.size if kind else None, *by)
 
-
-WIDTH = 100
 
 _MOST_MEMBERS = 12
 """Members of a structure that are listed for a step."""
@@ -238,18 +226,29 @@ def text(found: LayoutDriftDocument) -> Iterator[str]:
     yield from _wrapped("bytes in a line: " + ", ".join(f"{column} {line}" for column, line in lines), "    ")
     shown, quiet = rows(found)
     if shown:
-        yield from ("", *table([["contract", "on", *(_tail(kernel.name) for kernel in found.kernels)], *shown]))
+        # Of a long name the end is told.
+        names = (each.name if len(each.name) <= 20 else f"...{each.name[-17:]}" for each in found.kernels)
+        yield from ("", *table([["contract", "on", *names], *shown]))
     if quiet:
         yield from ("", *_wrapped(f"nothing to look at in {len(quiet)} contracts: {', '.join(quiet)}", "    "))
+    everywhere = {each.column for each in found.cells}
     for kind, heading in _HEADINGS.items():
-        if its := [each for each in found.findings if each.kind is kind]:
-            yield from ("", heading)
-            yield from _told(found, its) if kind.is_red or kind.is_amber else _in_short(its)
+        its = [each for each in found.findings if each.kind is kind]
+        yield from ["", heading] if its else []
+        if not kind.is_red and not kind.is_amber:  # what needs no look: the rules of each step
+            for between in dict.fromkeys(map(_step, its)):
+                rules = dict.fromkeys(rule for each in its if _step(each) == between for rule in each.rules)
+                yield from _wrapped(f"  {between}: {', '.join(rules)}")
+            continue
+        for each in its:
+            on = "" if len(each.columns) == len(everywhere) else f" ({' '.join(each.columns)})"
+            yield from _wrapped(f"  {_step(each)}, struct {each.contract}{on}: {each.text}")
+            yield from _wrapped(f"      read by {', '.join(each.readers)}") if each.readers else []
     yield from _moved(found)
-    notes = [f"{kernel.name}: {note}" for kernel in found.kernels for note in kernel.notes]
+    notes = [f"note: {kernel.name}: {note}" for kernel in found.kernels for note in kernel.notes]
     yield from [""] if notes else []
     for note in notes:
-        yield from _wrapped(f"note: {note}")
+        yield from _wrapped(note)
     yield ""
     if found.status is Verdict.INCONCLUSIVE:
         yield "not compared: two kernels have no column and no rule in common, or one was not seen; the notes say why"
@@ -296,30 +295,8 @@ def _state(cell: DriftCell | None, findings: Sequence[DriftFinding]) -> str:
     return ", ".join(parts) or ("not seen" if cell.size is None else "n/a")
 
 
-def _told(found: LayoutDriftDocument, findings: Sequence[DriftFinding]) -> Iterator[str]:
-    everywhere = {each.column for each in found.cells}
-    for each in findings:
-        on = "" if len(each.columns) == len(everywhere) else f" ({' '.join(each.columns)})"
-        yield from _wrapped(f"  {_step(each)}, struct {each.contract}{on}: {each.text}")
-        if each.readers:
-            yield from _wrapped(f"      read by {', '.join(each.readers)}")
-
-
-def _in_short(findings: Sequence[DriftFinding]) -> Iterator[str]:
-    """What needs no look: the rules of each step."""
-    for between in dict.fromkeys(map(_step, findings)):
-        rules = dict.fromkeys(rule for each in findings if _step(each) == between for rule in each.rules)
-        yield from _wrapped(f"  {between}: {', '.join(rules)}")
-
-
 def _step(each: DriftFinding | DriftMove) -> str:
-    """Between which kernels something happened."""
     return f"{each.before} -> {each.after}"
-
-
-def _tail(name: str, most: int = 20) -> str:
-    """A name, or its end if it is too long for a table."""
-    return name if len(name) <= most else f"...{name[3 - most :]}"
 
 
 def _moved(found: LayoutDriftDocument) -> Iterator[str]:
@@ -339,4 +316,4 @@ def _moved(found: LayoutDriftDocument) -> Iterator[str]:
 
 
 def _wrapped(line: str, indent: str = "      ") -> list[str]:
-    return textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(line, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

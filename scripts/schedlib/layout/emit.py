@@ -76,21 +76,18 @@ def _comparisons(clause: Clause, name: str, other: str) -> Iterator[str]:
     tag = clause.type
     match clause.kind:
         case ClauseKind.APART:
-            yield _apart(tag, name, other)
+            pairs = [(name, other)]
             if "[0]" in name or "[0]" in other:
                 # Of an array, neighbours stand for all.
-                yield _apart(tag, name.replace("[0]", "[1]"), other)
-                yield _apart(tag, name, other.replace("[0]", "[1]"))
+                pairs += [(name.replace("[0]", "[1]"), other), (name, other.replace("[0]", "[1]"))]
+            for a, b in pairs:
+                yield f"END({tag}, {a}) < LINE({tag}, {b}) || END({tag}, {b}) < LINE({tag}, {a})"
         case ClauseKind.FOLLOWS:
             yield f"offsetof(struct {tag}, {name}) > offsetof(struct {tag}, {other})"
         case ClauseKind.OWN_OFFSET:
             yield f"offsetof(struct {tag}, {name}) != offsetof(struct {tag}, {other})"
         case _:
             return
-
-
-def _apart(tag: str, one: str, other: str) -> str:
-    return f"END({tag}, {one}) < LINE({tag}, {other}) || END({tag}, {other}) < LINE({tag}, {one})"
 
 
 def _whole(clause: Clause, source: Source) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A first contract of a structure, with the origin of each part.
+"""A first contract of a structure, with the origin of each part; and a contract against a profile.
 
 Origins are the markers and attributes of the kernel, and a profile.
 """
@@ -11,28 +11,30 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
-from schedlib.contracts.measured import NAMED, Profile, percent
+from schedlib.cache import write_atomic
+from schedlib.contracts.measured import NAMED, CheckedGroup, Profile, check_group, percent, ungrouped, verdict_of
 from schedlib.contracts.struct_source import without_comments
-from schedlib.formats.contract_file import AccessClass, may_share
+from schedlib.errors import SchedlineError
+from schedlib.formats.c2c_document import read_result
+from schedlib.formats.contract_file import AccessClass, Contract, may_share, read_contract
+from schedlib.layout.kernel_text import declaring_file
+from schedlib.layout.kernel_versions import layouts_of, opened, require_struct
+from schedlib.layout.layout_options import ContractCheckOptions, InitOptions
 from schedlib.layout.rule_judge import Layout, shared_members
+from schedlib.progress import say, table
+from schedlib.verdict import Verdict
 
 MARKER = re.compile(r"__cacheline_group_(begin|end)(?:_aligned)?__(\w+)")
 """A member without bytes, at which a group of members begins or ends (include/linux/cache.h)."""
 
 _ALIGNED = re.compile(r"____cacheline_(?:internodealigned_|aligned_)?(?:in_smp)?\w*")
-_IN_SMP = "in_smp"
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a tree says of a structure.
-
-    Attributes:
-        file: the file that declares it.
-        source: the text of that file.
-        layouts: where it is, in one configuration or more.
-    """
+    """What a tree says of a structure: the file that declares it with its text, and its layouts, one or more."""
 
     struct: str
     file: str
@@ -105,12 +107,7 @@ def aligned_members(declared: Declaration) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class DraftGroup:
-    """Members of one class, and where that comes from.
-
-    Attributes:
-        readers, writers: functions.
-        keep: what is promised of them, and why; empty if nothing is.
-    """
+    """Members of one class, where that comes from, and what is promised of them, if anything is, and why."""
 
     name: str
     class_: AccessClass
@@ -125,44 +122,42 @@ class DraftGroup:
 def first_contract(declared: Declaration, profile: Profile | None = None, known: Sequence[DraftGroup] = ()) -> str:
     """A contract in TOML. Every promise and group has its origin; what nothing is known of is listed at the end.
 
-    Args:
-        known: further groups, of members that no marker of the kernel has.
+    `known` are further groups, of members that no marker of the kernel has.
     """
     prefix = declared.struct.replace("_", "-").lower()
     groups = [*_marked(declared), *known]
-    groups += _measured(profile, {name.split(".")[0] for group in groups for name in group.members})
+    if profile:
+        groups += _measured(profile, {name.split(".")[0] for group in groups for name in group.members})
     rows: list[str] = []
     rules: list[str] = []
 
     def rule(why: str, source: str) -> str:
         name = f"{prefix}.G{len(rules) + 1}"
-        rules.append(_table("[rule]", id=name, why=why, source=source))
+        rules.append(_toml("[rule]", id=name, why=why, source=source))
         return name
+
+    def when(attribute: str) -> dict[str, object]:
+        return {"when": ("CONFIG_SMP",)} if "in_smp" in attribute else {}
 
     apart, exceptions = _conflicts(groups, declared)
     for group in groups:
-        name = ""
-        if group.keep:
-            name = rule(group.why, group.origin)
-        elif group.name in apart:
-            name = rule(f"what is not {group.class_.value} stays off the lines of these", group.origin)
+        why = group.why if group.keep else f"what is not {group.class_.value} stays off the lines of these"
+        name = rule(why, group.origin) if group.keep or group.name in apart else ""
         keys: dict[str, object] = {"name": group.name, "class": group.class_.value}
         keys |= {"apart": name} if group.name in apart else {}
         keys["members"] = group.members
         keys |= {key: names for key, names in (("readers", group.readers), ("writers", group.writers)) if names}
-        rows.append(f"# {group.origin}\n{_table('[group]', **keys)}")
+        rows.append(f"# {group.origin}\n{_toml('[group]', **keys)}")
         if group.keep:
             forced = {"forced": True} if group.keep == "unbroken" else {}
-            rows.append(_table("[group.promise]", id=name, keep=group.keep, **forced))
+            rows.append(_toml("[group.promise]", id=name, keep=group.keep, **forced))
     rows += exceptions
     for member, attribute in aligned_members(declared).items():
         aligned = rule(f"{member} begins a line of its own accord", f"{declared.file}: {attribute}")
-        when = {"when": ("CONFIG_SMP",)} if _IN_SMP in attribute else {}
-        rows.append(_table("[promise]", id=aligned, keep="starts a line", of=(member,), **when, forced=True))
+        rows.append(_toml("[promise]", id=aligned, keep="starts a line", of=(member,), **when(attribute), forced=True))
     if match := _ALIGNED.search(declared.text.rpartition("}")[2]):
         whole = rule("two of them share no line", f"{declared.file}: {match[0]}")
-        when = {"when": ("CONFIG_SMP",)} if _IN_SMP in match[0] else {}
-        rows.append(_table("[type]", id=whole, keep="whole lines", **when, forced=True))
+        rows.append(_toml("[type]", id=whole, keep="whole lines", **when(match[0]), forced=True))
     head = [
         "# SPDX-License-Identifier: GPL-2.0",
         f"# struct {declared.struct}. docs/contracts.md explains the format.",
@@ -176,7 +171,6 @@ def first_contract(declared: Declaration, profile: Profile | None = None, known:
 
 
 def _marked(declared: Declaration) -> Iterator[DraftGroup]:
-    """The groups that the kernel marks."""
     for marker, members in marked_groups(declared.names).items():
         if members:
             origin = f"{declared.file}: __cacheline_group_begin({marker})"
@@ -185,21 +179,21 @@ def _marked(declared: Declaration) -> Iterator[DraftGroup]:
             yield DraftGroup(marker, _class(marker), members, origin, keep=keep, why=why)
 
 
-def _measured(profile: Profile | None, held: Collection[str]) -> Iterator[DraftGroup]:
+def _measured(profile: Profile, held: Collection[str]) -> Iterator[DraftGroup]:
     """The other members that a profile saw, one group for each class that was measured."""
     found: dict[AccessClass, list[str]] = {}
-    for name in profile.members() if profile else ():
-        if profile and name not in held and (class_ := profile.agreed_class([name])):
+    for name in profile.members():
+        if name not in held and (class_ := profile.agreed_class([name])):
             found.setdefault(class_, []).append(name)
     for class_, members in found.items():
-        uses = profile.uses(members) if profile else ()
+        uses = profile.uses(members)
         use = uses[len(uses) // 2]
         readers, writers = (
             tuple(name for name, count in counted.most_common() if count > NAMED * use.accesses)
             for counted in (use.readers, use.writers)
         )
         share = f"{percent(use.writes, use.accesses)} of {use.accesses:,} accesses are writes"
-        origin = f"measured: {profile.about if profile else ''}: {share}"
+        origin = f"measured: {profile.about}: {share}"
         yield DraftGroup(f"measured-{class_.value}", class_, tuple(members), origin, readers, writers)
 
 
@@ -215,7 +209,7 @@ def _conflicts(groups: Sequence[DraftGroup], declared: Declaration) -> tuple[set
         if shared:
             kernels = ", ".join(layout.name for layout in declared.layouts)
             why = f"they share a line on {kernels}: find out what that costs"
-            exceptions.append(_table("[exception]", group=one.name, **{"with": tuple(shared)}, open=True, why=why))
+            exceptions.append(_toml("[exception]", group=one.name, **{"with": tuple(shared)}, open=True, why=why))
     return apart, exceptions
 
 
@@ -228,19 +222,80 @@ def _unknown(declared: Declaration, groups: Sequence[DraftGroup]) -> Iterator[st
     """What no source speaks of."""
     held = {name.split(".")[0] for group in groups for name in group.members} | set(aligned_members(declared))
     rest = [name for name in dict.fromkeys(declared.names) if name not in held and not MARKER.fullmatch(name)]
+    layout = declared.layouts[0]
+    lines: dict[int, list[str]] = {}
+    for field in layout.fields(declared.struct, rest):
+        lines.setdefault(layout.line_of(field.offset), []).append(field.member)
     if rest:
-        layout = declared.layouts[0]
-        lines: dict[int, list[str]] = {}
-        for field in layout.fields(declared.struct, rest):
-            lines.setdefault(layout.line_of(field.offset), []).append(field.member)
         told = (f"# line {number}: {', '.join(its)}" for number, its in lines.items())
         yield "\n".join(["# No source was found for these:", *told])
 
 
-def _table(header: str, /, **values: object) -> str:
+def _toml(header: str, /, **values: object) -> str:
     return "\n".join([f"[{header}]", *(f"{key} = {_value(value)}" for key, value in values.items())])
 
 
 def _value(value: object) -> str:
     """A value in TOML, which writes these as JSON does."""
     return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+
+
+def init_contract(options: InitOptions) -> Verdict:
+    """Write a first contract of a structure.
+
+    Raises SchedlineError: there is no such structure, or the tree or the machine does not allow it.
+    """
+    struct = options.struct
+    out = None if options.out == Path("/dev/stdout") else options.out
+    if out and (out.is_dir() or not (out.suffix or out.exists())):
+        out /= f"{struct}.toml"
+    if out and out.suffix == ".toml" and out.stem != struct:
+        raise SchedlineError(f"{out}: a contract is named after its structure", f"-o {out.with_stem(struct)}")
+    profile = Profile(read_result(options.profile), struct, options.profile.name) if options.profile else None
+    if profile and not profile.is_watched:
+        say(f"{profile.about} does not watch {struct}, only {', '.join(profile.watches)}: it adds nothing")
+    with opened(options) as versions:
+        file = options.file or declaring_file(versions.text, struct)
+        layouts = [pair[1] for pair in layouts_of(versions, struct, file)]
+        for layout in layouts:
+            require_struct(layout, struct)
+        text = first_contract(Declaration(struct, file, versions.text.read(file) or "", layouts), profile)
+    if out:
+        write_atomic(out, text)
+    print(out or text, end="\n" if out else "")
+    if not re.search(r"^\[\[rule", text, re.M):
+        say(f"no source speaks of {struct}, so there is no rule yet\n  next: write one, as the comments in it show")
+    return Verdict.PASS
+
+
+def check_against_profile(options: ContractCheckOptions) -> Verdict:
+    """Print what of a contract does not fit a profile; SchedlineError if one of them is wrong."""
+    contract = read_contract(options.contract)
+    profile = Profile(read_result(options.profile), contract.struct, options.profile.name)
+    checked = tuple(check_group(group, profile) for group in contract.group)
+    print(*_told(contract, profile, checked), sep="\n")
+    verdict = verdict_of(checked)
+    print(f"verdict: {verdict.name}")
+    return verdict
+
+
+def _told(contract: Contract, profile: Profile, checked: tuple[CheckedGroup, ...]) -> Iterator[str]:
+    yield f"struct {contract.struct}, {profile.about}"
+    if not profile.is_watched:
+        yield f"the profile watches {', '.join(profile.watches)}, so it says nothing of struct {contract.struct}"
+        yield "  next: count with another --objects; schedline c2c --help lists them"
+        return
+    if not checked:
+        yield "the contract has no groups, so it declares no class that could be compared"
+        yield f"  next: schedline layout contract init {contract.struct} --profile FILE writes groups with classes"
+        return
+    rows = [("group", "declared", "measured", "accesses", "writes")]
+    for each in checked:
+        measured = " ".join(dict.fromkeys(found.value if found else "too little to tell" for found in each.measured))
+        counts = f"{each.use.accesses:,}", percent(each.use.writes, each.use.accesses)
+        rows.append((each.group.name, each.group.class_.value, measured, *counts))
+    yield from table(rows)
+    yield from (f"{each.verdict.name} {each.group.name}: {each.text}" for each in checked if each.text)
+    yield from (f"{each.group.name}: {note}" for each in checked for note in each.notes)
+    if names := ungrouped(contract, profile):
+        yield f"in no group, and not cold: {', '.join(names)}"

@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How much may still be added to the guarded lines before a rule breaks."""
+"""How much may still be added to the guarded lines before a rule breaks, and lines as pahole would draw them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from schedlib.contracts.contract_rules import Rules
 from schedlib.formats.contract_file import ClauseKind
-from schedlib.layout.rule_judge import Layout, RuleOutcome, bytes_left, judge_rule
+from schedlib.layout.rule_judge import (
+    ClauseResult,
+    Layout,
+    RuleOutcome,
+    bytes_left,
+    concerned,
+    judge_rule,
+    member_holds,
+)
 
 
 @dataclass(frozen=True)
@@ -66,14 +74,9 @@ def room_on(row: Guarded) -> str:
 
 def free_bytes(layout: Layout, tag: str, line: int) -> int:
     """Bytes of a line that no member uses; 0 if not all members are known."""
-    structure = layout.structures.get(tag)
-    if structure is None:
+    if tag not in layout.structures:
         return 0
-    start, end = line * layout.line, min((line + 1) * layout.line, structure.type.size)
-    used: set[int] = set()
-    for member in structure.members:
-        used |= set(range(max(member.offset, start), min(member.offset + member.size, end)))
-    return end - start - len(used)
+    return layout.unused(tag, line * layout.line, min((line + 1) * layout.line, layout.types[tag].size))
 
 
 def lines_with_less_room(before: Iterable[Guarded], after: Iterable[Guarded]) -> list[tuple[Guarded, Guarded]]:
@@ -81,3 +84,36 @@ def lines_with_less_room(before: Iterable[Guarded], after: Iterable[Guarded]) ->
     old = {(row.type, row.rules): row for row in before}
     pairs = [(old[row.type, row.rules], row) for row in after if (row.type, row.rules) in old]
     return [(one, other) for one, other in pairs if other.left < one.left or other.free < one.free]
+
+
+def draw_line(tag: str, line: int, layout: Layout, marked: frozenset[str]) -> Iterator[str]:
+    """One line of a structure: offset, size and name of each member and hole."""
+    pos, end = line * layout.line, min((line + 1) * layout.line, layout.types[tag].size)
+    yield f"--- cacheline {line} boundary ({pos} bytes) ---"
+    for member in layout.structures[tag].members:
+        if member.last < line * layout.line or member.offset >= end:
+            continue
+        if member.offset > pos:
+            yield f"  {pos:7} {member.offset - pos:7}  (hole)"
+        yield f"{'>' if member.name in marked else ' '} {member.offset:7} {member.size:7}  {member.name}"
+        pos = max(pos, member.offset + member.size)
+    if pos < end:
+        yield f"  {pos:7} {end - pos:7}  (hole)"
+
+
+def draw_clause(result: ClauseResult, layout: Layout) -> Iterator[str]:
+    """The members of a clause, and a picture of the lines of the first, and of each that is not where it should be."""
+    tag = result.clause.type
+    kind = layout.types[tag]
+    aligned = f", aligned to {kind.align}" if kind.align else ""
+    yield f"struct {tag}: size {kind.size}{aligned}, lines of {layout.line}"
+    for field in concerned(result, layout):
+        first, last = layout.line_of(field.offset), layout.line_of(field.last)
+        at = f"line {first}" if first == last else f"lines {first}-{last}"
+        times = f", {field.count} times, every {field.stride}" if field.count > 1 else ""
+        yield f"  {field.member}: offset {field.offset}, size {field.size}, {at}{times}"
+    shown = [each for each in result.named if each == result.named[0] or not member_holds(result, each, layout)]
+    ends = {layout.line_of(byte) for each in shown for byte in (each.offset, each.last)}
+    marked = frozenset(field.member for field in result.named)
+    for line in sorted(ends) if result.fields else [layout.line_of(kind.size - 1)]:
+        yield from (f"  {text}" for text in draw_line(tag, line, layout, marked))

@@ -17,7 +17,7 @@ from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pa
 from schedlib.layout.compile import Column
 from schedlib.layout.kernel_text import KernelText, text_of_commit
 from schedlib.layout.layout_options import InitOptions, LayoutOptions
-from schedlib.layout.own_build import Versions, chosen_build, patched
+from schedlib.layout.own_build import OURS, Versions, chosen_build, patched
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.patch_coverage import Texts, changed_texts
 from schedlib.layout.patch_findings import Finding
@@ -39,11 +39,7 @@ PATIENCE = 1.0
 """Seconds of silence: a hook that takes longer prints what it does."""
 
 
-Steps = tuple[str, str]
-"""The commits without and with a patch."""
-
-
-def steps(tree: Tree, composition: Composition, patch: bytes) -> Steps:
+def steps(tree: Tree, composition: Composition, patch: bytes) -> tuple[str, str]:
     """The commits of a composed tree without and with the patch.
 
     If the tree has the patch already, the commit without it is made or found. Without applied changes this includes a
@@ -60,8 +56,7 @@ def steps(tree: Tree, composition: Composition, patch: bytes) -> Steps:
             return base, after
         if before := apply_diff(tree, base, patch, message, "--reverse"):
             return before, base
-    own = _patch_ids(tree, patch) if is_plain else {}
-    if own:
+    if own := _patch_ids(tree, patch) if is_plain else {}:
         # The first commit, or the last one of a shallow clone, adds the whole kernel.
         only = [f"-{_HISTORY}", "-p", "--no-merges", "--min-parents=1"]
         log = try_git(tree.src, "log", *only, tree.head, "--", "*.h", "*Kconfig*").stdout
@@ -88,15 +83,10 @@ def _patch_ids(tree: Tree, text: bytes) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class CommitVersions:
-    """Two commits, in configurations of our own.
-
-    Attributes:
-        columns: those in which the scheduler's structures are looked at.
-        pack_columns: those for all others.
-    """
+    """Two commits, in configurations of our own: for the scheduler's structures, and for all others."""
 
     tree: Tree
-    both: Steps
+    both: tuple[str, str]
     columns: Sequence[Column]
     pack_columns: Sequence[Column]
 
@@ -166,3 +156,24 @@ def opened(options: LayoutOptions | InitOptions, patch: bytes = b"") -> Iterator
             before, after = steps(tree, composition, patch)
             both = with_tests(tree, before), with_tests(tree, after)
     yield CommitVersions(tree, both, columns, pack_columns(archs, configs))
+
+
+def layouts_of(versions: Versions | CommitVersions, struct: str, file: str) -> list[tuple[Layout, Layout]]:
+    """A structure that a file declares, without and with a patch, in each configuration; SchedlineError if in none."""
+    rules = Rules((), (), files={struct: file})
+    every = (versions.layouts(column, rules, {}, every=True) for column in versions.pack_columns)
+    found = [pair for pair in every if pair]
+    if not found and versions.own:
+        raise SchedlineError(f"no object of {versions.own.build} is made from {file}", f"make one, or add {OURS}")
+    if not found:
+        raise SchedlineError("there is no such kernel", "choose another --arch or --config")
+    return found
+
+
+def require_struct(layout: Layout, struct: str) -> None:
+    """Raise SchedlineError if a kernel does not have a structure."""
+    if struct not in layout.structures:
+        raise SchedlineError(
+            f"{layout.name} has no struct {struct}",
+            "check its name; configs/kernel/packs.config has the subsystems that are compiled, --config adds others",
+        )

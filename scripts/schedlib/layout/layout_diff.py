@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """`schedline layout diff`: what differs between two layouts, in the words of a cover letter, as JSON, and as a picture.
 
+`--struct` prints and draws one structure.
 The picture has one row for each cache line, members as cells, what moved in colour, and before above after.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
@@ -20,11 +21,14 @@ from schedlib.formats.strict import Count, Moment, Strict, Word
 from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, picture
 from schedlib.layout.columns import columns_for, composed_operand, ensure_tools
 from schedlib.layout.compile import Column, Group, layout_data
-from schedlib.layout.headroom import free_bytes
-from schedlib.layout.layout_options import LayoutDiffOptions, LayoutOperand
+from schedlib.layout.headroom import draw_line
+from schedlib.layout.kernel_text import declaring_file
+from schedlib.layout.kernel_versions import layouts_of, opened, require_struct
+from schedlib.layout.layout_options import LayoutDiffOptions, LayoutOperand, LayoutOptions
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_rule
 from schedlib.layout.vmlinux import layout_of_built
+from schedlib.progress import say
 from schedlib.verdict import Verdict
 
 
@@ -73,13 +77,12 @@ class LayoutDiffDocument(Document, frozen=True, kw_only=True):
     rules: tuple[ChangedRule, ...]
 
 
-def _operand(operand: LayoutOperand, column: Column, rules: Rules) -> Layout:
-    """The layout of one side of `layout diff`."""
+def _layout(operand: LayoutOperand, column: Column) -> Layout:
     if operand.is_built:
-        return layout_of_built(operand.path, rules)
+        return layout_of_built(operand.path, our_rules())
     tree, composition = composed_operand(operand)
     ensure_tools([column])
-    layout = pack_layout(cache_dir(), tree, composition.commit, column, rules)
+    layout = pack_layout(cache_dir(), tree, composition.commit, column, our_rules())
     return replace(layout, name=f"{operand.text}, {column.name}")
 
 
@@ -88,7 +91,7 @@ def diff_layouts(options: LayoutDiffOptions) -> Verdict:
     started = datetime.now(UTC)
     doctor.require(["layout"])
     (column,) = columns_for(options.columns.arch, options.columns.config)
-    before, after = (_operand(operand, column, our_rules()) for operand in (options.before, options.after))
+    before, after = (_layout(operand, column) for operand in (options.before, options.after))
     found = compare(our_rules(), before, after, started)
     for line in text(found, before, after):
         print(line)
@@ -100,27 +103,58 @@ def diff_layouts(options: LayoutDiffOptions) -> Verdict:
     return Verdict.PASS
 
 
+def show_struct(options: LayoutOptions, patch: bytes | None = None) -> Verdict:
+    """Print every line of a structure, on each kernel asked for; with a patch, without and with it.
+
+    Raises SchedlineError: there is no such structure, or the tree, the kernel or the machine does not allow it.
+    """
+    struct = options.struct or ""
+    if options.built:
+        layouts = [layout_of_built(options.vmlinux, Rules((), (), files={struct: ""}))]
+    else:
+        with opened(options, patch or b"") as versions:
+            pairs = layouts_of(versions, struct, declaring_file(versions.text, struct, versions.texts))
+        layouts = [pair[1] for pair in pairs]
+        if patch:
+            layouts = [
+                replace(layout, name=f"{layout.name}, {which} the patch")
+                for pair in pairs
+                for layout, which in zip(pair, ("without", "with"), strict=True)
+            ]
+    for layout in layouts:
+        if layout.assumed:
+            say(layout.assumed)
+        require_struct(layout, struct)
+        size = layout.types[struct].size
+        print(f"struct {struct} on {layout.name}: {size} bytes, {layout.lines(size)} lines of {layout.line}")
+        for line in range(layout.lines(size)):
+            print(*draw_line(struct, line, layout, frozenset()), sep="\n")
+    if options.svg:
+        write_atomic(options.svg, draw(layouts, struct))
+        say(f"picture: {options.svg}")
+    return Verdict.PASS
+
+
 def compare(rules: Rules, before: Layout, after: Layout, started: datetime | None = None) -> LayoutDiffDocument:
     """Compare two layouts."""
     moved: list[MovedMember] = []
     metrics: list[DiffFigure] = []
+    both = (before, after)
     for tag in our_rules().types():
-        sizes = [kind.size if (kind := each.types.get(tag)) else None for each in (before, after)]
-        lines = [None if size is None else each.lines(size) for each, size in zip((before, after), sizes, strict=True)]
+        sizes = [kind.size if (kind := each.types.get(tag)) else None for each in both]
+        lines = [None if size is None else each.lines(size) for each, size in zip(both, sizes, strict=True)]
         metrics += [
             _figure(f"{tag} size", "bytes", *sizes),
             _figure(f"{tag} lines", "lines", *lines),
-            _figure(f"{tag} holes", "bytes", _holes(before, tag), _holes(after, tag)),
+            _figure(f"{tag} holes", "bytes", *(each.unused(tag) if tag in each.types else None for each in both)),
         ]
         moved += [MovedMember(f"{tag}.{name}", *places) for name, *places in moved_members(tag, before, after)]
     for group in groups():
-        touched = lines_touched(group, before), lines_touched(group, after)
+        touched = [lines_touched(group, each) for each in both]
         metrics.append(_figure(f"{group.name} lines touched", "lines", *touched))
-    changed = []
-    for rule in rules.rules:
-        one, other = (judge_rule(rules, rule.id, each).outcome for each in (before, after))
-        if one != other:
-            changed.append(ChangedRule(rule.id, one, other))
+    judged = (
+        ChangedRule(rule.id, *(judge_rule(rules, rule.id, each).outcome for each in both)) for rule in rules.rules
+    )
     return LayoutDiffDocument(
         schema="layout-diff-1",
         tool=TOOL,
@@ -129,7 +163,7 @@ def compare(rules: Rules, before: Layout, after: Layout, started: datetime | Non
         status=Verdict.PASS,
         metrics=tuple(metrics),
         moved=tuple(moved),
-        rules=tuple(changed),
+        rules=tuple(each for each in judged if each.before is not each.after),
     )
 
 
@@ -148,12 +182,6 @@ def lines_touched(group: Group, layout: Layout) -> int | None:
     return len({line for field in fields for line in layout.lines_of(field)}) or None
 
 
-def _holes(layout: Layout, tag: str) -> int | None:
-    if tag not in layout.structures:
-        return None
-    return sum(free_bytes(layout, tag, line) for line in range(layout.lines(layout.types[tag].size)))
-
-
 def moved_members(tag: str, before: Layout, after: Layout) -> list[tuple[str, int | None, int | None]]:
     """The members of a structure that begin on another line, each with the line before and after."""
     old, new = _begin(tag, before), _begin(tag, after)
@@ -170,19 +198,15 @@ def text(found: LayoutDiffDocument, before: Layout, after: Layout) -> Iterator[s
             continue
         old, new = ("-" if value is None else str(value) for value in (metric.before, metric.value))
         yield f"{metric.name + ':':28} {new if old == new else f'{old} -> {new}'} {metric.unit}"
-    if found.rules:
-        yield ""
+    yield from [""] if found.rules else []
     for rule in found.rules:
         yield f"rule {rule.id}: {rule.before.value} -> {rule.after.value}"
-    if found.moved:
-        yield ""
-        yield "members that begin on another line:"
+    yield from ["", "members that begin on another line:"] if found.moved else []
     for member in found.moved:
         old, new = ("absent" if line is None else f"line {line}" for line in (member.before, member.after))
         yield f"  {member.member + ':':40} {old} -> {new}"
     if not found.rules and not found.moved:
-        yield ""
-        yield "no member begins on another line, no rule changes"
+        yield from ("", "no member begins on another line, no rule changes")
 
 
 _PLAIN, _MOVED = "#eeeeee", "#fdae6b"
@@ -202,9 +226,14 @@ def draw(layouts: Sequence[Layout], tag: str = "") -> str:
         there = [layout for layout in layouts if each in layout.structures]
         begun = sorted({line for layout in there for line in _begin(each, layout).values()})
         for above, layout in zip(there[:1] + there, there, strict=False):
-            size = layout.types[each].size
-            lines = [line for line in begun if line * layout.line < size] if not tag else range(layout.lines(size))
-            objects.append(_drawn(each, layout, lines, _begin(each, above)))
+            size, every, were = layout.types[each].size, layout.lines(layout.types[each].size), _begin(each, above)
+            heading = f"struct {each}, {layout.name}: {size} bytes, {every} lines of {layout.line}"
+            lines = (
+                DrawnLine(line, str(line * layout.line), tuple(_cells(each, line, layout, were)))
+                for line in (range(every) if tag else begun)
+                if line < every
+            )
+            objects.append(DrawnObject(heading, layout.line, tuple(lines)))
     return picture(objects, _KEY)
 
 
@@ -212,13 +241,6 @@ def _begin(tag: str, layout: Layout) -> dict[str, int]:
     """The line on which each member of a structure begins."""
     structure = layout.structures.get(tag)
     return {each.name: layout.line_of(each.offset) for each in (structure.members if structure else ())}
-
-
-def _drawn(tag: str, layout: Layout, lines: Iterable[int], above: Mapping[str, int]) -> DrawnObject:
-    size = layout.types[tag].size
-    heading = f"struct {tag}, {layout.name}: {size} bytes, {layout.lines(size)} lines of {layout.line}"
-    drawn = (DrawnLine(line, str(line * layout.line), tuple(_cells(tag, line, layout, above))) for line in lines)
-    return DrawnObject(heading, layout.line, tuple(drawn))
 
 
 def _cells(tag: str, line: int, layout: Layout, above: Mapping[str, int]) -> Iterator[Cell]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import platform
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,9 +27,9 @@ from schedlib.formats.layout_document import (
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.compile import compiler_of
+from schedlib.layout.headroom import draw_clause
 from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.pack_units import pack_layout
-from schedlib.layout.picture import draw_clause
 from schedlib.layout.rule_judge import (
     Layout,
     RuleOutcome,
@@ -49,8 +50,7 @@ from schedlib.verdict import Verdict
 def judge_layout(options: LayoutOptions) -> Verdict:
     """Check every rule on the layouts that the options name.
 
-    Raises:
-        SchedlineError: the tree, the kernel or the machine does not allow it.
+    Raises SchedlineError: the tree, the kernel or the machine does not allow it.
     """
     started = datetime.now(UTC)
     rules = pack_rules(options.pack, options.contracts) if options.of_packs else our_rules()
@@ -61,10 +61,8 @@ def judge_layout(options: LayoutOptions) -> Verdict:
         )
     columns, fingerprint = _of_kernel(options, rules) if options.built else _of_tree(options, rules)
     shown = pack_table if options.of_packs else table
-    for text in (*failures(rules, columns), *shown(rules, columns)):
-        print(text)
-    for text in (*key(rules), *notes(rules, columns), *open_findings(rules, columns)):
-        print(text)
+    parts = (*failures(rules, columns), *shown(rules, columns), *key(rules), *notes(rules, columns))
+    print(*parts, *open_findings(rules, columns), sep="\n")
     verdict = verdict_of(columns, options.require)
     print(f"verdict: {verdict.name}")
     if text := advice(verdict, columns, options.require, options.source()):
@@ -75,7 +73,6 @@ def judge_layout(options: LayoutOptions) -> Verdict:
 
 
 def _of_kernel(options: LayoutOptions, rules: Rules) -> tuple[tuple[JudgedColumn, ...], dict[str, str]]:
-    """The column of a built kernel, and what it is of."""
     doctor.require(["layout"])
     kernel = kernel_of(options.vmlinux)
     layout = layout_of_kernel(options.vmlinux, kernel, rules)
@@ -84,7 +81,6 @@ def _of_kernel(options: LayoutOptions, rules: Rules) -> tuple[tuple[JudgedColumn
 
 
 def _of_tree(options: LayoutOptions, rules: Rules) -> tuple[tuple[JudgedColumn, ...], dict[str, str]]:
-    """The columns of a tree, and what they are of."""
     wanted = (pack_columns if options.of_packs else columns_for)(options.columns.arch, options.columns.config)
     ensure_tools(wanted)
     tree, composition = composed_tree(options.tree, options.changes, expect=options.expect, base=options.base)
@@ -149,9 +145,14 @@ def verdict_of(columns: Sequence[JudgedColumn], require: Sequence[str] = ()) -> 
     outcomes = {result.outcome for column in columns for result in column.results}
     if RuleOutcome.FAIL in outcomes:
         return Verdict.FAIL
-    if any(all(column.outcome(rule) is RuleOutcome.NA for column in columns) for rule in require):
+    if _lacking(columns, require):
         return Verdict.ERROR
     return Verdict.PASS if RuleOutcome.PASS in outcomes else Verdict.INCONCLUSIVE
+
+
+def _lacking(columns: Sequence[JudgedColumn], require: Sequence[str]) -> list[str]:
+    """The required rules that are n/a everywhere."""
+    return [rule for rule in require if all(column.outcome(rule) is RuleOutcome.NA for column in columns)]
 
 
 def table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
@@ -173,13 +174,10 @@ def pack_table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
     rows = [["", *(f"{column.name} ({column.layout.line})" for column in built if column.layout)]]
     for tag in rules.types():
         its = {clause.rule for clause in rules.clauses if clause.type == tag}
-        rows.append([tag, *(_counts([column.outcome(rule) for rule in its]) for column in built)])
+        counts = (Counter(column.outcome(rule) for rule in its) for column in built)
+        order = (RuleOutcome.FAIL, RuleOutcome.PASS, RuleOutcome.NA)
+        rows.append([tag, *(", ".join(f"{of[each]} {_word(each)}" for each in order if of[each]) for of in counts)])
     yield from aligned(rows)
-
-
-def _counts(outcomes: Sequence[RuleOutcome]) -> str:
-    parts = [(outcomes.count(each), _word(each)) for each in (RuleOutcome.FAIL, RuleOutcome.PASS, RuleOutcome.NA)]
-    return ", ".join(f"{count} {word}" for count, word in parts if count)
 
 
 def key(rules: Rules) -> Iterator[str]:
@@ -199,8 +197,7 @@ def advice(verdict: Verdict, columns: Sequence[JudgedColumn], require: Sequence[
         source: options of `schedline layout` that name what was judged.
     """
     if verdict is Verdict.ERROR:
-        missing = [rule for rule in require if all(column.outcome(rule) is RuleOutcome.NA for column in columns)]
-        return f"--require: {', '.join(missing)} is n/a everywhere; the lines above say why"
+        return f"--require: {', '.join(_lacking(columns, require))} is n/a everywhere; the lines above say why"
     if verdict is not Verdict.INCONCLUSIVE:
         return ""
     if not any(column.layout for column in columns):
@@ -298,20 +295,17 @@ def failures(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
 def _failure(rules: Rules, result: RuleResult, layout: Layout) -> Iterator[str]:
     rule = rules.rule(result.rule)
     for clause in result.clauses:
-        if clause.outcome is not RuleOutcome.FAIL and not result.reason:
+        is_broken = clause.outcome is RuleOutcome.FAIL
+        # Of a change that is absent although it is expected each clause is told.
+        if not is_broken and (clause.outcome is RuleOutcome.NA or not result.reason):
             continue
-        if clause.outcome is RuleOutcome.NA:
-            continue
-        state = "is broken" if clause.outcome is RuleOutcome.FAIL else "holds by accident"
-        lines = [f"{rule.id}, {describe(clause, layout)}, {state}"]
-        lines += [f"    {result.reason}"] if result.reason else []
-        if found := intruders(clause, layout):
-            lines += [f"    there now: {', '.join(found)}"]
-        lines += [f"    why: {rule.reason}"]
-        forced = "forced in every configuration" if clause.clause.forced else "observed"
-        lines += [f"    source: {rule.source}, {forced}"]
-        lines += [f"    {text}" for text in draw_clause(clause, layout)]
-        yield "\n".join(lines)
+        found = intruders(clause, layout)
+        below = [result.reason] if result.reason else []
+        below += [f"there now: {', '.join(found)}"] if found else []
+        below += [f"why: {rule.reason}", f"source: {rule.source}, {clause.clause.origin}"]
+        state = "is broken" if is_broken else "holds by accident"
+        head = f"{rule.id}, {describe(clause, layout)}, {state}"
+        yield "\n    ".join([head, *below, *draw_clause(clause, layout)])
 
 
 def layout_document(

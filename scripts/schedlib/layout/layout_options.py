@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from schedlib.cache import read_text
 from schedlib.names import (
@@ -40,13 +42,7 @@ DEFAULT_ARCH = "x86_64"
 
 @dataclass(frozen=True)
 class LayoutOperand:
-    """One side of `layout diff`.
-
-    Attributes:
-        text: as the user wrote it.
-        path: a tree or a vmlinux.
-        series: or a series, with the carried changes in `changes` and no others. With neither: the running kernel.
-    """
+    """A tree or vmlinux, or a series with these carried changes alone, or else the running kernel."""
 
     text: str
     path: Path | None = None
@@ -95,7 +91,7 @@ def rule_id(text: str) -> str:
 
 
 def rules_required(text: str) -> tuple[str, ...]:
-    """An argparse type: a list of rules."""
+    """An argparse type."""
     return tuple(find_rule(word, rule_ids()) for word in words(text))
 
 
@@ -105,11 +101,7 @@ def rule_ids() -> tuple[str, ...]:
 
 
 def find_rule(text: str, ids: Sequence[str]) -> str:
-    """The id that a text stands for: itself, or the only one that ends with it; in small letters, too.
-
-    Raises:
-        argparse.ArgumentTypeError: there is none, or several; the candidates are listed.
-    """
+    """The id that a text stands for: itself, or the only one that ends with it; in small letters, too."""
     found = [each for each in ids if text.lower() in (each.lower(), each.rpartition(".")[2].lower())]
     if len(found) == 1:
         return found[0]
@@ -136,7 +128,7 @@ def layout_operand(text: str) -> LayoutOperand:
 
 
 def contract_directory(text: str) -> tuple[Path, ...]:
-    """An argparse type: a directory with contracts."""
+    """An argparse type."""
     return (existing_path(text),)
 
 
@@ -150,9 +142,28 @@ def patch_text(text: str) -> bytes:
         raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from error
 
 
-_CONTRACTS = "contracts of your own; docs/contracts.md has the format"
-_SCHED = "sched"
-"""The pack that is the contracts of the five changes, for `layout drift`."""
+def drift_packs() -> tuple[str, ...]:
+    """The packs, and `sched`: the contracts of the five changes."""
+    return ("sched", *pack_names())
+
+
+_OPERAND = "a series (7.3, or with a change 7.3+rd-lines), a tree, a vmlinux, BTF, or running"
+_CONTRACTS: Any = partial(
+    option,
+    "--contracts DIR",
+    "contracts of your own; docs/contracts.md has the format",
+    contract_directory,
+    default=(),
+)
+
+
+def _packs(known: Callable[[], tuple[str, ...]]) -> Any:
+    return option(
+        "--pack NAME,...",
+        lambda: f"contracts of other structures: all, or of {', '.join(known())}",
+        some_of("pack", known, everything="all"),
+        default=(),
+    )
 
 
 @dataclass(frozen=True)
@@ -177,12 +188,7 @@ class ColumnOptions:
 class LayoutOptions:
     """What `schedline layout` looks at: a tree, a built kernel, a structure, or a patch.
 
-    Attributes:
-        expect: changes that the kernel has to have; None: those of `base`.
-        require: rules that must not be n/a everywhere.
-        pack: the packs to judge, in place of the rules of the five changes.
-        contracts: directories with more contracts of packs.
-        between: a range of revisions, A..B.
+    Without packs and contracts the rules of the five changes are judged. `expect` None: what `base` has is expected.
     """
 
     tree: TreeOptions = field(default_factory=TreeOptions)
@@ -199,13 +205,8 @@ class LayoutOptions:
     require: tuple[str, ...] = option(
         "--require RULE,...", "these rules must not be n/a everywhere", rules_required, default=()
     )
-    pack: tuple[str, ...] = option(
-        "--pack NAME,...",
-        lambda: f"contracts of other structures: all, or of {', '.join(pack_names())}",
-        some_of("pack", pack_names, everything="all"),
-        default=(),
-    )
-    contracts: tuple[Path, ...] = option("--contracts DIR", _CONTRACTS, contract_directory, default=())
+    pack: tuple[str, ...] = _packs(pack_names)
+    contracts: tuple[Path, ...] = _CONTRACTS()
     struct: str | None = option("--struct NAME", "print the lines of this structure; nothing is judged", struct_tag)
     svg: Path | None = option(
         "--svg FILE", "with --struct: draw its lines; with a patch, without and with it", new_path
@@ -258,14 +259,11 @@ class LayoutOptions:
 
 @dataclass(frozen=True)
 class EmitOptions:
-    """The options of `layout emit`. out: None is standard output."""
+    """The options of `layout emit`."""
 
     out: Path | None = option("-o --out FILE", "write it here (default: standard output)", new_path)
     tree: TreeOptions = field(default_factory=TreeOptions)
     changes: ChangeOptions = field(default_factory=ChangeOptions)
-
-
-_OPERAND = "a series (7.3, or with a change 7.3+rd-lines), a tree, a vmlinux, BTF, or running"
 
 
 @dataclass(frozen=True)
@@ -281,28 +279,12 @@ class LayoutDiffOptions:
 
 @dataclass(frozen=True)
 class DriftOptions:
-    """The kernels to compare, in order of time.
+    """The kernels to compare, in order of time. Without packs and contracts all are judged."""
 
-    Attributes:
-        columns: without architectures those of the built kernels, or else the default.
-        pack: which contracts; `sched` is that of the five changes. None: all.
-        contracts: directories with more contracts.
-    """
-
-    kernels: tuple[LayoutOperand, ...] = option(
-        "KERNEL",
-        "a series (7.3, or with a change 7.3+rd-lines), a tree, a vmlinux, BTF, or running; the oldest first",
-        layout_operand,
-        nargs="+",
-    )
+    kernels: tuple[LayoutOperand, ...] = option("KERNEL", f"{_OPERAND}; the oldest first", layout_operand, nargs="+")
     columns: ColumnOptions = field(default_factory=ColumnOptions)
-    pack: tuple[str, ...] = option(
-        "--pack NAME,...",
-        lambda: f"contracts of other structures: all, or of {', '.join((_SCHED, *pack_names()))}",
-        some_of("pack", lambda: (_SCHED, *pack_names()), everything="all"),
-        default=(),
-    )
-    contracts: tuple[Path, ...] = option("--contracts DIR", _CONTRACTS, contract_directory, default=())
+    pack: tuple[str, ...] = _packs(drift_packs)
+    contracts: tuple[Path, ...] = _CONTRACTS()
     json: Path | None = option("--json FILE", "write everything that was found", new_file)
 
 
@@ -325,12 +307,7 @@ class RulesOptions:
 
 @dataclass(frozen=True)
 class InitOptions:
-    """Which structure gets a first contract.
-
-    Attributes:
-        file: what declares it; empty: it is looked for.
-        out: the file for the contract, or its directory; None: standard output.
-    """
+    """Which structure gets a first contract, and where to."""
 
     struct: str = option("STRUCT", "its tag", struct_tag)
     file: str = option("--file FILE", "what declares it, if several files do: fs/eventpoll.c", default="")
@@ -356,12 +333,7 @@ class ContractCheckOptions:
 
 @dataclass(frozen=True)
 class StatusOptions:
-    """Which kernel `schedline status` looks at.
-
-    Attributes:
-        apply: print how the carried changes apply, instead of which changes the kernel has.
-        changes: the changes to apply.
-    """
+    """Which kernel `schedline status` looks at; `changes` are those that `apply` is about."""
 
     tree: TreeOptions = field(default_factory=TreeOptions)
     vmlinux: Path | None = option("--vmlinux FILE", "a kernel with DWARF or BTF", existing_file, group="built")

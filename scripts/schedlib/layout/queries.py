@@ -12,17 +12,16 @@ from schedlib.formats.contract_file import AccessClass
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.emit import emit
-from schedlib.layout.headroom import guarded_lines, room_on
+from schedlib.layout.headroom import draw_clause, guarded_lines, room_on
 from schedlib.layout.layout_options import EmitOptions, ExplainOptions, RulesOptions
 from schedlib.layout.pack_units import pack_layout
-from schedlib.layout.picture import draw_clause
-from schedlib.layout.rule_judge import Layout, describe, judge_rule, presence_of
+from schedlib.layout.rule_judge import describe, judge_rule, presence_of
 from schedlib.names import pack_names
 from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import say
 from schedlib.tree.changes import change_table
 from schedlib.tree.compose import declarations_of
-from schedlib.tree.kernel_tree import Tree, cached_series
+from schedlib.tree.kernel_tree import cached_series
 from schedlib.verdict import Verdict
 
 _MEANING = {
@@ -46,11 +45,8 @@ Ask of each new member of these structures:
 def emit_asserts(options: EmitOptions) -> Verdict:
     """Write the rules of the changes that a tree has as static assertions."""
     tree, composition = composed_tree(options.tree, options.changes)
-    text = emit(
-        our_rules(),
-        {row.id for row in composition.states if row.state.is_there},
-        declarations_of(tree, composition.commit),
-    )
+    there = {row.id for row in composition.states if row.state.is_there}
+    text = emit(our_rules(), there, declarations_of(tree, composition.commit))
     if not text:
         raise SchedlineError(
             f"{tree.origin} has none of the changes, so there is nothing to assert",
@@ -62,20 +58,6 @@ def emit_asserts(options: EmitOptions) -> Verdict:
     else:
         print(text, end="")
     return Verdict.PASS
-
-
-def _layouts(options: ExplainOptions, rules: Rules) -> Iterator[tuple[Tree, Layout]]:
-    """Tree and layout of each column asked for, with the structures that the rules are about."""
-    columns = (columns_for if rules.changes() else pack_columns)(options.columns.arch, options.columns.config)
-    ensure_tools(columns)
-    tree, composition = composed_tree(options.tree, options.changes)
-    for column in columns:
-        try:
-            layout = pack_layout(cache_dir(), tree, composition.commit, column, rules)
-        except Dropped as dropped:
-            say(f"no column {column.name}: {dropped.observed}")
-            continue
-        yield tree, layout
 
 
 def explain_rule(options: ExplainOptions) -> Verdict:
@@ -95,19 +77,25 @@ def explain_rule(options: ExplainOptions) -> Verdict:
             f"\nits lines in a kernel: add --kdir ~/linux, or --series {DEFAULT_SERIES}, which is downloaded (170 MB)"
         )
         return Verdict.PASS
-    for tree, layout in _layouts(options, rules):
+    columns = (columns_for if is_ours else pack_columns)(options.columns.arch, options.columns.config)
+    ensure_tools(columns)
+    tree, composition = composed_tree(options.tree, options.changes)
+    for column in columns:
+        try:
+            layout = pack_layout(cache_dir(), tree, composition.commit, column, rules)
+        except Dropped as dropped:
+            say(f"no column {column.name}: {dropped.observed}")
+            continue
         state = ""
         if is_ours:
             presence, missing = presence_of(rules, rule.change, layout)
             state = f": {rule.change} is {presence.value}" + (f" (unmet: {missing})" if missing else "")
         print(f"\n{tree.origin} on {layout.name}, lines of {layout.line}{state}")
         for result in judge_rule(rules, rule.id, layout).clauses:
-            forced = "forced in every configuration" if result.clause.forced else "observed"
             reason = f", {result.reason}" if result.reason else ""
-            print(f"  {result.outcome.value}{reason}: {describe(result, layout)} ({forced})")
+            print(f"  {result.outcome.value}{reason}: {describe(result, layout)} ({result.clause.origin})")
             if result.clause.type in layout.types and (result.fields or not result.clause.members):
-                for line in draw_clause(result, layout):
-                    print(f"    {line}")
+                print(*(f"    {line}" for line in draw_clause(result, layout)), sep="\n")
         for row in guarded_lines(rules, layout):
             if rule.id in row.rules:
                 print(f"  {room_on(row)}")
@@ -115,7 +103,7 @@ def explain_rule(options: ExplainOptions) -> Verdict:
 
 
 def show_rules(options: RulesOptions) -> Verdict:
-    """Print the rules of the structures that a directory or file of the kernel declares."""
+    """Print rules_text()."""
     print(rules_text(options.directory))
     return Verdict.PASS
 
@@ -123,8 +111,7 @@ def show_rules(options: RulesOptions) -> Verdict:
 def rules_text(directory: str) -> str:
     """The rules of the structures that a directory or file of the kernel declares.
 
-    Raises:
-        SchedlineError: there is no contract of a structure from there.
+    Raises SchedlineError: there is no contract of a structure from there.
     """
     rules = pack_rules((CONTRACTS.name, *pack_names()))
     change_of = {rule.id: change_table()[rule.change] for rule in rules.rules if rule.change}

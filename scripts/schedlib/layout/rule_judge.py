@@ -83,6 +83,12 @@ class Layout:
         """How many lines so many bytes take."""
         return -(-size // self.line)
 
+    def unused(self, tag: str, start: int = 0, end: int | None = None) -> int:
+        """How many bytes of a structure no member has: from `start` to `end`, or in all of it."""
+        members = self.structures[tag].members
+        used = {byte for each in members for byte in range(each.offset, each.offset + each.size)}
+        return len(set(range(start, self.types[tag].size if end is None else end)) - used)
+
 
 class RuleOutcome(Enum):
     """What became of a clause or a rule."""
@@ -101,11 +107,9 @@ class Unrecorded(Enum):
 
 @dataclass(frozen=True)
 class ClauseResult:
-    """A clause, and the reason where it is n/a.
+    """A clause, its members and others that exist here, and the reason where it is n/a.
 
     Attributes:
-        fields: its members that exist here.
-        others: those of the others that exist here.
         unrecorded: set where another source could judge it.
     """
 
@@ -133,24 +137,18 @@ class RuleResult:
 
 
 def judge_rule(rules: Rules, name: str, layout: Layout, expected: frozenset[str] = frozenset()) -> RuleResult:
-    """Judge one rule.
-
-    Args:
-        expected: ids of the changes that have to be there.
-    """
-    rule = rules.rule(name)
+    """Judge one rule. `expected`: ids of the changes that have to be there."""
+    change = rules.rule(name).change
     results = tuple(judge_clause(clause, layout) for clause in rules.of(name))
-    applicable = [result for result in results if result.outcome is not RuleOutcome.NA]
-    found, missing = presence_of(rules, rule.change, layout) if rule.change else (Presence.NA, "")
-    absent = f"{rule.change} is not in this tree (unmet: {missing})" if found is Presence.ABSENT else ""
-    if absent and rule.change not in expected:
+    outcomes = {result.outcome for result in results} - {RuleOutcome.NA}
+    found, missing = presence_of(rules, change, layout) if change else (Presence.NA, "")
+    absent = f"{change} is not in this tree (unmet: {missing})" if found is Presence.ABSENT else ""
+    if absent and change not in expected:
         return RuleResult(name, RuleOutcome.NA, results, absent)
-    if not applicable:
+    if not outcomes:
         return RuleResult(name, RuleOutcome.NA, results, results[-1].reason if results else "no clause")
-    if absent:
-        return RuleResult(name, RuleOutcome.FAIL, results, absent)
-    failed = any(result.outcome is RuleOutcome.FAIL for result in results)
-    return RuleResult(name, RuleOutcome.FAIL if failed else RuleOutcome.PASS, results)
+    failed = absent or RuleOutcome.FAIL in outcomes
+    return RuleResult(name, RuleOutcome.FAIL if failed else RuleOutcome.PASS, results, absent)
 
 
 def presence_of(rules: Rules, change: str, layout: Layout) -> tuple[Presence, str]:
@@ -162,53 +160,52 @@ def presence_of(rules: Rules, change: str, layout: Layout) -> tuple[Presence, st
 
 def judge_clause(clause: Clause, layout: Layout) -> ClauseResult:
     """Judge one clause."""
-
-    def na(reason: str | Unrecorded, unrecorded: Unrecorded | None = None) -> ClauseResult:
-        if isinstance(reason, Unrecorded):
-            return ClauseResult(clause, RuleOutcome.NA, fields, others, reason.value, reason)
-        return ClauseResult(clause, RuleOutcome.NA, fields, others, reason, unrecorded)
-
     fields, others = (layout.fields(clause.type, names) for names in (clause.members, clause.others))
-    for condition in sorted(clause.needs - layout.holds):
-        if condition in layout.unknown:
-            unknown = Unrecorded.CONDITION
-            return na(f"whether it has {in_words(condition)} is {unknown.value}", unknown)
-        return na(f"needs {in_words(condition)}")
-    kind = layout.types.get(clause.type)
-    if kind is None:
-        return na(f"no struct {clause.type} in this configuration")
-    for name in clause.requires:
-        if layout.field(clause.type, name) is None:
-            return na(f"no {clause.type}.{name} in this configuration")
-    if clause.kind not in ABOUT_TYPE and not fields:
-        return na(f"no {clause.type}.{' '.join(clause.members)} in this configuration")
-    if (clause.kind in COMPARED and not others) or len(fields) < clause.least:
-        return na("nothing to compare with in this configuration")
-    result = ClauseResult(clause, RuleOutcome.PASS, fields, others)
-    holds = _holds(result, kind, layout)
-    if holds is None:
-        return na(Unrecorded.ALIGNMENT)
-    return result if holds else replace(result, outcome=RuleOutcome.FAIL)
+    kind, unrecorded = layout.types.get(clause.type), None
+    condition = min(clause.needs - layout.holds, default="")
+    lacking = next((name for name in clause.requires if layout.field(clause.type, name) is None), "")
+    if condition in layout.unknown:
+        unrecorded = Unrecorded.CONDITION
+        reason = f"whether it has {in_words(condition)} is {unrecorded.value}"
+    elif condition:
+        reason = f"needs {in_words(condition)}"
+    elif kind is None:
+        reason = f"no struct {clause.type} in this configuration"
+    elif lacking:
+        reason = f"no {clause.type}.{lacking} in this configuration"
+    elif clause.kind not in ABOUT_TYPE and not fields:
+        reason = f"no {clause.type}.{' '.join(clause.members)} in this configuration"
+    elif (clause.kind in COMPARED and not others) or len(fields) < clause.least:
+        reason = "nothing to compare with in this configuration"
+    else:
+        result = ClauseResult(clause, RuleOutcome.PASS, fields, others)
+        holds = _holds(result, kind, layout)
+        if holds is not None:
+            return result if holds else replace(result, outcome=RuleOutcome.FAIL)
+        unrecorded = Unrecorded.ALIGNMENT
+        reason = unrecorded.value
+    return ClauseResult(clause, RuleOutcome.NA, fields, others, reason, unrecorded)
 
 
 def _holds(result: ClauseResult, kind: Type, layout: Layout) -> bool | None:
+    """None: the alignment of the type is not recorded."""
     clause = result.clause
-    if clause.kind is ClauseKind.TYPE_PADDED:
-        return kind.size % layout.line == 0
-    if clause.kind is ClauseKind.TYPE_SMALL:
-        return kind.size < layout.line
-    if clause.kind is ClauseKind.TYPE_MOST:
-        own = {byte for member in result.fields for byte in range(member.offset, _own_end(member, kind, layout))}
-        return kind.size - len(own) <= clause.arg
-    if clause.kind is ClauseKind.TYPE_GAPS:
-        members = layout.structures[clause.type].members
-        taken = {byte for member in members for byte in range(member.offset, member.offset + member.size)}
-        return kind.size - len(taken) <= clause.arg
-    if clause.kind is ClauseKind.TYPE_ALIGNED:
-        if kind.align is not None:
-            return kind.align % layout.line == 0
-        return False if kind.size % layout.line else None
-    return all(member_holds(result, member, layout) for member in result.fields)
+    match clause.kind:
+        case ClauseKind.TYPE_PADDED:
+            return kind.size % layout.line == 0
+        case ClauseKind.TYPE_SMALL:
+            return kind.size < layout.line
+        case ClauseKind.TYPE_MOST:
+            own = {byte for member in result.fields for byte in range(member.offset, _own_end(member, kind, layout))}
+            return kind.size - len(own) <= clause.arg
+        case ClauseKind.TYPE_GAPS:
+            return layout.unused(clause.type) <= clause.arg
+        case ClauseKind.TYPE_ALIGNED:
+            if kind.align is not None:
+                return kind.align % layout.line == 0
+            return False if kind.size % layout.line else None
+        case _:
+            return all(member_holds(result, member, layout) for member in result.fields)
 
 
 def _own_end(member: Field, kind: Type, layout: Layout) -> int:
@@ -222,15 +219,15 @@ def _own_end(member: Field, kind: Type, layout: Layout) -> int:
 
 def share_line(one: Field, other: Field, layout: Layout) -> bool:
     """Whether any element of one has a byte on a line with any element of the other."""
-    for i in range(one.count):
-        first, last = layout.line_of(one.offset + i * one.stride), layout.line_of(one.last + i * one.stride)
-        for j in range(other.count):
-            if (
-                layout.line_of(other.offset + j * other.stride) <= last
-                and layout.line_of(other.last + j * other.stride) >= first
-            ):
-                return True
-    return False
+    lines = (
+        {
+            line
+            for at in (number * each.stride for number in range(each.count))
+            for line in range(layout.line_of(each.offset + at), layout.line_of(each.last + at) + 1)
+        }
+        for each in (one, other)
+    )
+    return not set.isdisjoint(*lines)
 
 
 def shared_members(
@@ -314,9 +311,7 @@ def _strangers(result: ClauseResult, member: Field, layout: Layout) -> list[str]
     else:
         start = layout.line_of(member.offset) * layout.line
         end = (layout.line_of(member.last) + 1) * layout.line
-    unnamed = set(range(start, end))
-    for field in result.named:
-        unnamed -= set(range(field.offset, field.last + 1))
+    unnamed = set(range(start, end)).difference(*(range(field.offset, field.last + 1) for field in result.named))
     return [
         each.name
         for each in layout.structures[result.clause.type].members
@@ -341,11 +336,7 @@ def offences(result: ClauseResult, layout: Layout) -> list[tuple[str, str]]:
 
 
 def happened(result: ClauseResult, layout: Layout, known: Collection[str] = ()) -> str:
-    """What breaks a clause, its member first.
-
-    Args:
-        known: members that broke it before.
-    """
+    """What breaks a clause, its member first; `known` are members that broke it before."""
     clause, kind = result.clause, layout.types[result.clause.type]
     pairs = [pair for pair in offences(result, layout) if pair[1] not in known] or offences(result, layout)
     ones, others = (
@@ -385,9 +376,8 @@ def happened(result: ClauseResult, layout: Layout, known: Collection[str] = ()) 
             beside = f" beside {few(clause.members)}" if clause.members else ""
             return f"struct {kind.name} has {rest} bytes{beside}, {clause.arg} are the most"
         case ClauseKind.TYPE_GAPS:
-            members = layout.structures[clause.type].members
-            used = {at for each in members for at in range(each.offset, each.offset + each.size)}
-            return f"struct {kind.name} has {kind.size - len(used)} bytes that no member has, {clause.arg} are the most"
+            unused = layout.unused(clause.type)
+            return f"struct {kind.name} has {unused} bytes that no member has, {clause.arg} are the most"
         case _:
             return f"{ones}{f' and {others}' if others else ''}: {places}"
 
@@ -417,17 +407,15 @@ def kept(result: ClauseResult, layout: Layout) -> str:
 
 def describe(result: ClauseResult, layout: Layout) -> str:
     """A clause in words."""
-    clause = result.clause
-    arg = ""
+    clause, arg = result.clause, ""
     if clause.kind in ABOUT_BYTES:
         arg = f" {clause.arg}"
+    elif clause.kind in ABOUT_LINES and clause.arg == ANY_LINE:
+        arg = " one line"
+    elif clause.kind in ABOUT_LINES and clause.arg == LAST_LINE and clause.type not in layout.types:
+        arg = " the last line"
     elif clause.kind in ABOUT_LINES:
-        if clause.arg == ANY_LINE:
-            arg = " one line"
-        elif clause.arg == LAST_LINE and clause.type not in layout.types:
-            arg = " the last line"
-        else:
-            arg = f" line {wanted_line(clause, result.fields, layout)}"
+        arg = f" line {wanted_line(clause, result.fields, layout)}"
     members = f": {' '.join(clause.members)}" if clause.members else ""
     label = "allowed" if clause.kind is ClauseKind.ALONE else "others"
     others = f"; {label}: {' '.join(clause.others)}" if clause.others else ""

@@ -37,9 +37,6 @@ from schedlib.verdict import Verdict
 
 VARIABLES = CONFIGS / "contracts" / "variables.toml"
 
-_QUIET = (AccessClass.READ_MOSTLY, AccessClass.COLD)
-"""What may lie on the line of a read-mostly variable."""
-
 _OBJECT, _RESERVED = 1, 0xFF00
 """STT_OBJECT, and the first number that stands for no section: SHN_LORESERVE."""
 
@@ -63,8 +60,6 @@ class VariableContract(Strict, frozen=True):
 
 
 class VariableContracts(Strict, frozen=True):
-    """The whole file."""
-
     variable: tuple[VariableContract, ...]
 
 
@@ -85,12 +80,10 @@ class Variable:
 
 @dataclass(frozen=True)
 class JudgedVariable:
-    """A contract on one kernel.
+    """A contract on one kernel: who else is on the variable's lines, with its class if a contract says it.
 
     Attributes:
         place: None: the kernel does not have the variable.
-        beside: who else is on its lines, and its class if a contract says it.
-        broken: what breaks the rule.
         unknown: why it can be judged in part only; empty if it is judged.
     """
 
@@ -122,8 +115,7 @@ def redefined_variables(patch: bytes) -> Iterator[Finding]:
 def variables_of(path: Path) -> list[Variable]:
     """The variables of an ELF file; those with several names once for each.
 
-    Raises:
-        SchedlineError: it cannot be read, or has no symbols.
+    Raises SchedlineError: it cannot be read, or has no symbols.
     """
     try:
         with path.open("rb") as file:
@@ -177,20 +169,13 @@ def _static_keys(elf: ELFFile, symbols: Mapping[str, int]) -> frozenset[int]:
 def judge_variables(
     contracts: Sequence[VariableContract], vmlinux: Path, build: Path, line: int
 ) -> list[JudgedVariable]:
-    """Hold contracts against a kernel.
-
-    Args:
-        build: where its objects lie: they tell the section of the source.
-        line: bytes in a cache line.
-    """
+    """Hold contracts against a kernel with lines of so many bytes. Objects in its build tell the source's section."""
     found, own = variables_of(vmlinux), OwnBuild(build, build)
     classes = {each.name: each.class_ for each in contracts}
     judged = []
     for contract in contracts:
-        places = [each for each in found if each.name == contract.name]
-        judged += [_judged(contract, classes, place, found, own, line) for place in places]
-        if not places:
-            judged.append(JudgedVariable(contract, None, unknown="this kernel does not have it"))
+        its = [_judged(contract, classes, each, found, own, line) for each in found if each.name == contract.name]
+        judged += its or [JudgedVariable(contract, None, unknown="this kernel does not have it")]
     return judged
 
 
@@ -202,14 +187,11 @@ def _judged(
     own: OwnBuild,
     line: int,
 ) -> JudgedVariable:
-    its = place.lines(line)
+    its = set(place.lines(line))
     near = [
         each
         for each in found
-        if each.section == place.section
-        and each.address != place.address
-        and each.lines(line).start < its.stop
-        and its.start < each.lines(line).stop
+        if each.section == place.section and each.address != place.address and its.intersection(each.lines(line))
     ]
     beside = tuple((each, classes.get(each.name)) for each in sorted(near, key=lambda each: each.address))
     broken = [
@@ -231,16 +213,16 @@ def _judged(
 
 def _may_share(one: AccessClass, other: AccessClass) -> bool:
     """Whether two variables may share a line: what is read by all CPUs suffers from what is written."""
-    return AccessClass.READ_MOSTLY not in (one, other) or {one, other} <= set(_QUIET)
+    quiet = {AccessClass.READ_MOSTLY, AccessClass.COLD}
+    return AccessClass.READ_MOSTLY not in (one, other) or {one, other} <= quiet
 
 
 def _section(own: OwnBuild, contract: VariableContract) -> str:
     """The section that a variable has in its object: a linker joins many. Empty if it cannot be told."""
     record = own.record_for(contract.file)
-    try:
+    its: list[Variable] = []
+    with suppress(SchedlineError):
         its = variables_of(_object_of(record)) if record else []
-    except SchedlineError:
-        return ""
     return next((each.section for each in its if each.name == contract.name), "")
 
 
@@ -258,8 +240,7 @@ def _has_section(path: Path, name: str) -> bool:
 def show_variables(options: LayoutOptions) -> Verdict:
     """Print the contracted variables of one or more kernels with their neighbours, and which rules break.
 
-    Raises:
-        SchedlineError: there is no such kernel, or it cannot be read.
+    Raises SchedlineError: there is no such kernel, or it cannot be read.
     """
     doctor.require(["layout"])
     contracts = read_toml(VARIABLES, VariableContracts).variable
@@ -269,9 +250,7 @@ def show_variables(options: LayoutOptions) -> Verdict:
         line, assumed = line_of(kernel)
         judged = judge_variables(contracts, vmlinux, vmlinux.parent, line)
         print(f"{vmlinux}: lines of {line} bytes{f' ({assumed})' if assumed else ''}")
-        for each in judged:
-            for text in _told(each, line):
-                print(f"  {text}")
+        print(*(f"  {text}" for each in judged for text in _told(each, line)), sep="\n")
         every += judged
     verdicts = [each.verdict for each in every]
     verdict = next((each for each in (Verdict.FAIL, Verdict.PASS) if each in verdicts), Verdict.INCONCLUSIVE)

@@ -51,13 +51,7 @@ _USUAL_SHIFT = 6
 
 @dataclass(frozen=True)
 class KnownKernel:
-    """What is known about a kernel apart from its types.
-
-    Attributes:
-        name: for people.
-        machine: as `uname -m` says it.
-        config: its Kconfig values; empty when they are not known.
-    """
+    """What is known about a kernel apart from its types: its machine as `uname -m` says it, and its Kconfig values."""
 
     name: str
     machine: str
@@ -91,24 +85,17 @@ def kernel_of(path: Path | None) -> KnownKernel:
     try:
         with path.open("rb") as file:
             if file.read(4) == b"\x7fELF":
-                machine = _machine(path, file)
-                embedded = _embedded_config(file)
+                named = str(ELFFile(file).header["e_machine"])
+                machine, embedded = _MACHINES.get(named, named), _embedded_config(file)
     except OSError as error:
         raise SchedlineError(f"{path}: {error.strerror}", "check the path, and whether you may read it") from error
+    except DAMAGE as error:
+        following = "give a vmlinux, as the build left it"
+        raise SchedlineError(f"{path} is a damaged ELF file: {error}", following) from error
     if not embedded:
         with suppress(OSError):
             embedded = (path.parent / ".config").read_text(errors="replace")
     return KnownKernel(str(path), machine, parse_config(embedded))
-
-
-def _machine(path: Path, file: BinaryIO) -> str:
-    try:
-        machine = str(ELFFile(file).header["e_machine"])
-    except DAMAGE as error:
-        raise SchedlineError(
-            f"{path} is a damaged ELF file: {error}", "give a vmlinux, as the build left it"
-        ) from error
-    return _MACHINES.get(machine, machine)
 
 
 def _embedded_config(file: BinaryIO) -> str:
@@ -126,19 +113,14 @@ def _embedded_config(file: BinaryIO) -> str:
 
 
 def layout_of_built(vmlinux: Path | None, rules: Rules) -> Layout:
-    """The layout in a vmlinux, or of the running kernel for None.
-
-    Raises:
-        SchedlineError: it has no debug information, or cannot be read.
-    """
+    """layout_of_kernel() for a file alone."""
     return layout_of_kernel(vmlinux, kernel_of(vmlinux), rules)
 
 
 def layout_of_kernel(path: Path | None, kernel: KnownKernel, rules: Rules) -> Layout:
     """The layout in a file with DWARF or BTF, or of the running kernel for None.
 
-    Raises:
-        SchedlineError: it has no debug information, or cannot be read.
+    Raises SchedlineError: it has no debug information, or cannot be read.
     """
     # The last three tell the sizes of masks, locks and pointers.
     tags = tuple(dict.fromkeys((*rules.types(), *rules.files, "rq", "root_domain", "cpupri")))
@@ -167,19 +149,14 @@ def _conditions(
     """The conditions that are true, and those about which nothing is known."""
 
     def size(tag: str, name: str) -> int | None:
-        structure = structures.get(tag)
-        member = structure.member(name) if structure else None
+        member = structures[tag].member(name) if tag in structures else None
         return member.size if member else None
 
-    config: dict[str, bool | None] = {}
-    for condition in rules.conditions():
-        option = condition.removeprefix("!")
-        if option.startswith("CONFIG_"):
-            config[option] = kernel.config.get(option) == "y" if kernel.config else None
+    options = [each.removeprefix("!") for each in rules.conditions() if each.removeprefix("!").startswith("CONFIG_")]
+    config = {option: kernel.config.get(option) == "y" if kernel.config else None for option in options}
     # The only options that show in the structures.
-    config["CONFIG_SCHED_CPUPRI_SPLIT"] = size("cpupri", "leaves") is not None
-    config["CONFIG_SCHED_CPUPRI_ARRAYS"] = size("cpupri", "rt_counts") is not None
-    config["CONFIG_SCHED_CPUPRI_SBM"] = size("cpupri", "sbm") is not None
+    for option, member in {"SPLIT": "leaves", "ARRAYS": "rt_counts", "SBM": "sbm"}.items():
+        config[f"CONFIG_SCHED_CPUPRI_{option}"] = size("cpupri", member) is not None
     facts = Facts(line, size("rq", "idle"), size("root_domain", "rto_mask"), size("rq", "__lock"), config)
     met = {condition: is_met(condition, facts) for condition in rules.conditions()}
     return (

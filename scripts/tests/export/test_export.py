@@ -17,8 +17,7 @@ from schedlib.cache import cache_dir
 from schedlib.contracts import c_tables
 from schedlib.errors import SchedlineError
 from schedlib.export import export_verb
-from schedlib.export.export_job import DOCUMENT, export, export_tree, programs, selftest_files
-from schedlib.export.fitted import holds, told
+from schedlib.export.export_job import DOCUMENT, export, export_tree, holds, programs, selftest_files, told
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.paths import KUNIT, SELFTESTS
 from schedlib.tree import changes

@@ -10,8 +10,7 @@ import pytest
 
 from schedlib.cache import cache_dir
 from schedlib.errors import SchedlineError
-from schedlib.export.export_job import MESSAGES, export
-from schedlib.export.fitted import PROCESS, holds, told
+from schedlib.export.export_job import MESSAGES, PROCESS, export, holds, told
 from schedlib.paths import KUNIT, SELFTESTS
 from schedlib.tree.changes import change_table
 from schedlib.tree.kernel_tree import cached_series
