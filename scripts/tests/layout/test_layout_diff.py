@@ -1,18 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Two layouts are compared: what moved, which rules changed, and exact figures."""
+"""Two layouts are compared: what moved, which rules changed, exact figures, and pictures that are well-formed."""
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import pytest
 import toys
 from msgspec import to_builtins
+from msgspec.structs import replace as changed
 from toys import clause, layout, rules_of, structure, toy
 
 from schedlib.formats.contract_file import ClauseKind
-from schedlib.layout.layout_diff import ChangedRule, LayoutDiffDocument, MovedMember, compare, text
-from schedlib.layout.rule_judge import RuleOutcome
+from schedlib.layout.compile import Group
+from schedlib.layout.layout_diff import (
+    ChangedRule,
+    LayoutDiffDocument,
+    MovedMember,
+    compare,
+    draw,
+    groups,
+    lines_touched,
+    text,
+)
+from schedlib.layout.rule_judge import Layout, RuleOutcome
 
 pytestmark = pytest.mark.tools
 
@@ -31,10 +43,11 @@ def test_difference() -> None:
     assert found.moved == (MovedMember("rq.b", 1, 0), MovedMember("rq.gone", 1, None), MovedMember("rq.new", None, 2))
     assert found.rules == (ChangedRule("x.R1", RuleOutcome.PASS, RuleOutcome.FAIL),)
     figures = metrics(found)
-    assert figures["rq size"] == (120, 200)
-    assert figures["rq lines"] == (2, 4)
+    assert (figures["rq size"], figures["rq lines"]) == ((120, 200), (2, 4))
     assert figures["rq holes"] == (120 - 24, 200 - 24)
     assert figures["cpupri size"] == figures["cpupri holes"] == (None, None)
+    first = {"name": "rq size", "unit": "bytes", "direction": "lower", "kind": "exact", "n": 1}
+    assert to_builtins(found.metrics[0]) == first | {"before": 120, "value": 200}
 
 
 def test_no_difference() -> None:
@@ -42,9 +55,6 @@ def test_no_difference() -> None:
     assert (found.moved, found.rules) == ((), ())
     assert all(before == after for before, after in metrics(found).values())
     assert list(text(found, BEFORE, BEFORE))[-1] == "no member begins on another line, no rule changes"
-
-
-def test_move_within_a_line_is_none() -> None:
     shifted = layout(structure("rq", 120, ("a", 8, 8), ("b", 96, 8), ("gone", 72, 8)))
     assert compare(RULES, BEFORE, shifted).moved == ()
     assert compare(RULES, BEFORE, replace(shifted, line=32)).moved != ()
@@ -52,25 +62,22 @@ def test_move_within_a_line_is_none() -> None:
 
 def test_text() -> None:
     lines = list(text(compare(RULES, BEFORE, AFTER), BEFORE, replace(AFTER, name="after", line=128)))
-    assert lines[:2] == ["before: toy, lines of 64 bytes", "after:  after, lines of 128 bytes"]
-    assert "rq size:                     120 -> 200 bytes" in lines
-    assert "rule x.R1: pass -> fail" in lines
-    assert f"  {'rq.gone:':40} line 1 -> absent" in lines
-    assert f"  {'rq.new:':40} absent -> line 2" in lines
-    assert not [line for line in lines if line.startswith("cpupri ")]
-    assert "no member begins" not in lines[-1]
-
-
-def test_figures_for_the_gate() -> None:
-    assert to_builtins(compare(RULES, BEFORE, AFTER).metrics[0]) == {
-        "name": "rq size",
-        "unit": "bytes",
-        "direction": "lower",
-        "kind": "exact",
-        "n": 1,
-        "before": 120,
-        "value": 200,
-    }
+    figures = [line for line in lines if "lines touched" not in line]
+    assert figures == [
+        "before: toy, lines of 64 bytes",
+        "after:  after, lines of 128 bytes",
+        "",
+        "rq size:                     120 -> 200 bytes",
+        "rq lines:                    2 -> 4 lines",
+        "rq holes:                    96 -> 176 bytes",
+        "",
+        "rule x.R1: pass -> fail",
+        "",
+        "members that begin on another line:",
+        f"  {'rq.b:':40} line 1 -> line 0",
+        f"  {'rq.gone:':40} line 1 -> absent",
+        f"  {'rq.new:':40} absent -> line 2",
+    ]
 
 
 def test_toy_kernel_before_and_after_a_change() -> None:
@@ -81,3 +88,79 @@ def test_toy_kernel_before_and_after_a_change() -> None:
     assert {each.id for each in found.rules} == {f"rd-lines.R{number}" for number in range(1, 10)}
     assert {(each.before, each.after) for each in found.rules} == {(RuleOutcome.NA, RuleOutcome.PASS)}
     assert metrics(compare(toys.real_rules(), toy(), toy("WIDE")))["load-balance lines touched"] == (1, 2)
+
+
+def test_groups_of_the_project() -> None:
+    assert {group.name for group in groups()} >= {"load-balance", "clock"}
+    for group in groups():
+        assert all(toys.toy_source().find(group.type, name) for name in group.members), group
+
+
+def test_lines_touched() -> None:
+    group = Group("g", "rq", ("a", "b"))
+    where = layout(structure("rq", 512, ("a", 0, 8), ("b", 8, 8), ("near", 16, 8), ("far", 64, 8)))
+    assert lines_touched(group, where) == 1
+    assert lines_touched(changed(group, members=("a", "far")), where) == 2
+    assert lines_touched(changed(group, members=("wide",)), layout(structure("rq", 256, ("wide", 60, 72)))) == 3
+    assert lines_touched(changed(group, members=("gone",)), where) is None
+    assert lines_touched(group, replace(where, structures={})) is None
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+ABOVE = replace(layout(structure("rq", 320, ("idle", 0, 8), ("other", 64, 8), ("clock", 192, 8))), name="before")
+BELOW = replace(layout(structure("rq", 320, ("idle", 8, 8), ("other", 72, 8), ("clock", 128, 8))), name="after")
+
+
+def picture(*layouts: Layout) -> ET.Element:
+    """A picture, read by an XML parser."""
+    return ET.fromstring(draw(layouts))  # noqa: S314  its own output
+
+
+def texts(root: ET.Element, kind: str) -> list[str]:
+    """The texts of a class, from top to bottom."""
+    found = [(int(each.get("y", "0")), each) for each in root.iter(f"{SVG}text") if each.get("class") == kind]
+    return [each.text or "" for _, each in sorted(found, key=lambda row: row[0])]
+
+
+def titles(root: ET.Element) -> list[str]:
+    """The titles of the cells."""
+    return [each.text or "" for each in root.iter(f"{SVG}title")]
+
+
+def test_before_above_after() -> None:
+    heads = [[head.split(":")[0] for head in texts(picture(*both), "t")] for both in ((ABOVE, BELOW), (BELOW, ABOVE))]
+    assert heads == [["struct rq, before", "struct rq, after"], ["struct rq, after", "struct rq, before"]]
+
+
+def test_cells() -> None:
+    cells = titles(picture(ABOVE))
+    assert cells == ["idle: offset 0, 8 bytes", "other: offset 64, 8 bytes", "clock: offset 192, 8 bytes"]
+    fills = [rect.get("fill") for rect in picture(ABOVE, BELOW).iter(f"{SVG}rect") if rect.get("class") == "c"]
+    assert len(fills) == 6 and len(set(fills[:5])) == 1 and fills[5] != fills[0], "clock is on another line"
+    assert texts(picture(ABOVE), "l") == ["0", "64", "...", "192"]
+    # A member across lines has a cell on each of them that is drawn.
+    across = layout(structure("rq", 128, ("idle", 60, 8)), structure("cpupri", 64))
+    assert titles(picture(across)) == ["idle: offset 60, 8 bytes"]
+    assert len(titles(picture(layout(structure("rq", 128, ("idle", 60, 8), ("clock", 72, 8)))))) == 3
+
+
+def test_hostile_names_are_escaped() -> None:
+    name = "<script>alert(\"1\" & '2')</script>]]>"
+    root = picture(replace(layout(structure("rq", 64, (name, 0, 64))), name=f"a\x1b\udcff\x00{name}"))
+    assert [each.tag for each in root.iter() if "script" in each.tag] == []
+    assert titles(root) == [f"{name}: offset 0, 64 bytes"]
+    assert texts(root, "t")[0].startswith(f"struct rq, a???{name}: 64 bytes")
+    assert titles(picture(replace(ABOVE, structures={}))) == titles(picture()) == []
+
+
+def test_what_differs_is_drawn_and_all_if_nothing_does() -> None:
+    drawn = [
+        [head.split()[1].rstrip(",") for head in texts(picture(toy(*old), toy()), "t")] for old in ((), ("OLD_RD",))
+    ]
+    assert drawn[0] == [tag for tag in ("rq", "root_domain", "cpupri_vec", "cpupri") for _ in range(2)]
+    assert drawn[1] == ["root_domain", "root_domain"]
+    root = picture(toy("OLD_RD"), toy())
+    cells = [title for title in titles(root) if title.startswith("pd:")]
+    assert len(cells) == 2 and cells[0] != cells[1]
+    names = (int(each.get("y", "0")) for each in root.iter(f"{SVG}text") if each.get("class") == "n")
+    assert int(root.get("height", "0")) > max(names)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`schedline layout rules`: every contract is told under the directory that declares its structure, and only there."""
+"""`schedline layout rules` and `explain`: contracts under the directory of their structure, authors as in patches."""
 
 from __future__ import annotations
 
@@ -12,42 +12,50 @@ from schedlib.contracts.contract_rules import CONTRACTS, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.layout.queries import rules_text
 from schedlib.names import pack_names
+from schedlib.paths import PATCHES
+from schedlib.tree.changes import change_table
 from schedlib.verdict import Verdict
 
 
 def test_every_rule_is_told_where_its_structure_is() -> None:
     rules = pack_rules((CONTRACTS.name, *pack_names()))
+    ids = {rule.id for rule in rules.rules}
     for tag, file in rules.files.items():
-        text = rules_text(file.partition("/")[0])
-        assert f"## struct {tag} (" in text
-        for clause in rules.clauses:
-            if clause.type == tag and clause.rule in {rule.id for rule in rules.rules}:
-                assert f"- {clause.rule}: " in text
+        told = rules_text(file.partition("/")[0])
+        assert f"## struct {tag} (" in told
+        assert all(f"- {each.rule}: " in told for each in rules.clauses if each.type == tag and each.rule in ids)
 
 
 def test_a_directory_has_its_own_structures(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("layout", "rules", "--for", "kernel/sched/") is Verdict.PASS
-    text = capsys.readouterr().out
-    assert "## struct rq (" in text and "mm_struct" not in text.replace("struct mm_struct", "")
-    assert "nr_running" in text and "update_sg_lb_stats" in text
-    assert "written by the owner, read often by others" in text
+    told = capsys.readouterr().out
+    assert "## struct rq (" in told and "mm_struct" not in told.replace("struct mm_struct", "")
+    assert "nr_running" in told and "update_sg_lb_stats" in told
+    assert "written by the owner, read often by others" in told
 
 
 def test_a_header_has_the_structures_that_it_declares() -> None:
-    text = rules_text("kernel/sched/cpupri.h")
-    assert "## struct cpupri_vec (kernel/sched/cpupri.h)" in text and "struct root_domain (" not in text
-    assert "(only with cpupri-split, which is in no kernel)" in text and "cpupri-lines, which" not in text
+    told = rules_text("kernel/sched/cpupri.h")
+    assert "## struct cpupri_vec (kernel/sched/cpupri.h)" in told and "struct root_domain (" not in told
+    assert "(only with cpupri-split, which is in no kernel)" in told and "cpupri-lines, which" not in told
+
+
+@pytest.mark.parametrize("place", ["drivers/usb", "kernel/sch"])
+def test_a_directory_without_contracts(place: str) -> None:
+    with pytest.raises(SchedlineError, match=f"no structure of {place} has a contract"):
+        rules_text(place)
 
 
 def test_nothing_is_downloaded_to_explain_a_rule(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("layout", "explain", "q3") is Verdict.PASS
-    text = capsys.readouterr().out
-    assert "rq-order.Q3: waiters write" in text and "--series 7.3, which is downloaded" in text
+    told = capsys.readouterr().out
+    assert "rq-order.Q3: waiters write" in told and "--series 7.3, which is downloaded" in told
     assert not (cache / "trees").exists()
 
 
-def test_a_directory_without_contracts() -> None:
-    with pytest.raises(SchedlineError, match="no structure of drivers/usb has a contract"):
-        rules_text("drivers/usb")
-    with pytest.raises(SchedlineError):
-        rules_text("kernel/sch")
+@pytest.mark.parametrize("change", ["rq-order", "rd-lines", "cpupri-lines"])
+def test_author_and_gain_are_those_of_the_patch(change: str) -> None:
+    row = change_table()[change]
+    patch = (PATCHES / "6.12" / f"{change}.patch").read_text()
+    assert f"\nFrom: {row.author}\n" in patch and row.gain in " ".join(patch.split())
+    assert change_table()["cluster-scan"].gain == "not measured"
