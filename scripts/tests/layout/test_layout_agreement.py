@@ -21,57 +21,43 @@ EVERYTHING = frozenset({"rq-order", "rd-lines", "cpupri-lines"})
 R1 = "sched_layout:rd_lines:rd-lines.R1"
 
 
-def found(outcome: Outcome, where: Layout, name: str = R1, expected: frozenset[str] = EVERYTHING) -> list[str]:
-    """The rules on which a test's outcome and a layout differ."""
-    problems = list(disagreements(real_rules(), where, [Result(name, outcome)], expected))
-    assert all(problem.verdict is Verdict.FAIL and problem.kind == "layout-disagrees" for problem in problems)
-    return [problem.text.split(":")[0] for problem in problems]
+UNALIGNED = unaligned(toy())
+Q8 = "sched_layout:rq_order:rq-order.Q8"
+NOBODY: frozenset[str] = frozenset()
 
 
 @pytest.mark.parametrize(
-    ("outcome", "kernel", "differ"),
+    ("outcome", "where", "name", "expected", "differ"),
     [
-        (Outcome.PASS, (), []),
-        (Outcome.FAIL, (), ["rd-lines.R1"]),
-        (Outcome.SKIP, (), ["rd-lines.R1"]),
-        (Outcome.FAIL, ("OLD_RD",), []),
-        (Outcome.PASS, ("OLD_RD",), ["rd-lines.R1"]),
+        (Outcome.PASS, toy(), R1, EVERYTHING, []),
+        (Outcome.FAIL, toy(), R1, EVERYTHING, ["rd-lines.R1"]),
+        (Outcome.SKIP, toy(), R1, EVERYTHING, ["rd-lines.R1"]),
+        (Outcome.FAIL, toy("OLD_RD"), R1, EVERYTHING, []),
+        (Outcome.PASS, toy("OLD_RD"), R1, EVERYTHING, ["rd-lines.R1"]),
+        # An absent change that nobody expects is skipped by both.
+        (Outcome.SKIP, toy("OLD_RD"), R1, NOBODY, []),
+        (Outcome.FAIL, toy("OLD_RD"), R1, NOBODY, ["rd-lines.R1"]),
+        # BTF does not tell how a type is aligned, which the kernel's test asks the compiler.
+        (Outcome.FAIL, UNALIGNED, Q8, EVERYTHING, []),
+        (Outcome.FAIL, toy(), Q8, EVERYTHING, ["rq-order.Q8"]),
+        (Outcome.SKIP, toy(), Q8, EVERYTHING, ["rq-order.Q8"]),
+        (Outcome.PASS, toy(), Q8, EVERYTHING, []),
+        (Outcome.PASS, UNALIGNED, Q8, EVERYTHING, []),
+        (Outcome.PASS, toy("OLD_RQ"), Q8, NOBODY, ["rq-order.Q8"]),
+        # Other tests, and those that did not end, are not compared.
+        (Outcome.FAIL, toy(), "sched_layout:changes", EVERYTHING, []),
+        (Outcome.FAIL, toy(), "sched_cpupri:rd-lines.R1", EVERYTHING, []),
+        (Outcome.FAIL, toy(), "sched_layout:rd_lines:rd-lines.R99", EVERYTHING, []),
+        (Outcome.MISSING, toy(), R1, EVERYTHING, []),
+        (Outcome.CRASHED, toy(), R1, EVERYTHING, []),
     ],
 )
-def test_each_pair(outcome: Outcome, kernel: tuple[str, ...], differ: list[str]) -> None:
-    assert found(outcome, toy(*kernel)) == differ
-
-
-def test_an_absent_change_that_nobody_expects_is_skipped_by_both() -> None:
-    assert found(Outcome.SKIP, toy("OLD_RD"), expected=frozenset()) == []
-    assert found(Outcome.FAIL, toy("OLD_RD"), expected=frozenset()) == ["rd-lines.R1"]
-
-
-def test_what_only_the_kernel_can_judge_may_make_it_fail_alone() -> None:
-    name = "sched_layout:rq_order:rq-order.Q8"
-    assert found(Outcome.FAIL, unaligned(toy()), name) == []
-    assert found(Outcome.FAIL, toy(), name) == ["rq-order.Q8"]
-    assert found(Outcome.SKIP, toy(), name) == ["rq-order.Q8"]
-
-
-def test_what_only_the_kernel_can_judge_may_make_it_pass_alone() -> None:
-    """BTF does not tell how a type is aligned, which the kernel's test asks the compiler."""
-    name = "sched_layout:rq_order:rq-order.Q8"
-    assert found(Outcome.PASS, toy(), name) == []
-    assert found(Outcome.PASS, unaligned(toy()), name) == []
-    assert found(Outcome.PASS, toy("OLD_RQ"), name, frozenset()) == ["rq-order.Q8"]
-
-
-@pytest.mark.parametrize(
-    "name", ["sched_layout:changes", "sched_cpupri:rd-lines.R1", "sched_layout:rd_lines:rd-lines.R99"]
-)
-def test_other_tests_are_not_compared(name: str) -> None:
-    assert found(Outcome.FAIL, toy(), name) == []
-
-
-@pytest.mark.parametrize("outcome", [Outcome.MISSING, Outcome.CRASHED])
-def test_a_test_that_did_not_end_is_not_compared(outcome: Outcome) -> None:
-    assert found(outcome, toy()) == []
+def test_rules_on_which_a_test_and_a_layout_differ(
+    outcome: Outcome, where: Layout, name: str, expected: frozenset[str], differ: list[str]
+) -> None:
+    problems = list(disagreements(real_rules(), where, [Result(name, outcome)], expected))
+    assert all(problem.verdict is Verdict.FAIL and problem.kind == "layout-disagrees" for problem in problems)
+    assert [problem.text.split(":")[0] for problem in problems] == differ
 
 
 def test_only_what_is_not_recorded_excuses_the_object_whatever_a_reason_says(monkeypatch: pytest.MonkeyPatch) -> None:

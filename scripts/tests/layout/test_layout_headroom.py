@@ -9,8 +9,9 @@ import pytest
 import toys
 from toys import clause, layout, rules_of, structure, toy
 
+from schedlib.contracts.contract_rules import Rules
 from schedlib.formats.contract_file import ANY_LINE, ClauseKind
-from schedlib.layout.headroom import free_bytes, guarded_lines, lines_with_less_room
+from schedlib.layout.headroom import Guarded, free_bytes, guarded_lines, lines_with_less_room
 
 pytestmark = pytest.mark.tools
 
@@ -19,39 +20,38 @@ RULES = rules_of(KEPT)
 PLACES = (("a", 64, 8), ("b", 80, 8), ("c", 100, 4))
 
 
+def rows(*places: tuple[str, int, int], rules: Rules = RULES, bits: int = 64) -> tuple[Guarded, ...]:
+    where = layout(structure("rq", 256, *places))
+    return guarded_lines(rules, where if bits == 64 else replace(where, holds=frozenset()))
+
+
 def test_guarded_line() -> None:
-    (row,) = guarded_lines(RULES, layout(structure("rq", 256, *PLACES)))
+    (row,) = rows(*PLACES)
     assert (row.rules, row.type, row.line, row.members) == (("x.R1",), "rq", 1, ("a", "b"))
     assert (row.left, row.free, row.pointer, row.is_full) == (128 - 88, 64 - 20, 8, False)
 
 
-def test_full_line() -> None:
-    (full,) = guarded_lines(RULES, layout(structure("rq", 256, ("a", 64, 8), ("b", 113, 8))))
-    (room,) = guarded_lines(RULES, layout(structure("rq", 256, ("a", 64, 8), ("b", 112, 8))))
-    assert (full.left, full.is_full) == (7, True)
-    assert (room.left, room.is_full) == (8, False)
-
-
-def test_pointer_of_a_32_bit_kernel_is_shorter() -> None:
-    where = layout(structure("rq", 256, ("a", 64, 8), ("b", 113, 8)))
-    (row,) = guarded_lines(RULES, replace(where, holds=frozenset()))
-    assert (row.pointer, row.is_full) == (4, False)
+@pytest.mark.parametrize(
+    ("at", "bits", "left", "is_full"), [(113, 64, 7, True), (112, 64, 8, False), (113, 32, 7, False)]
+)
+def test_full_line(at: int, bits: int, left: int, is_full: bool) -> None:
+    (row,) = rows(("a", 64, 8), ("b", at, 8), bits=bits)
+    assert (row.left, row.pointer, row.is_full) == (left, bits // 8, is_full)
 
 
 def test_only_lines_that_a_rule_keeps() -> None:
-    where = layout(structure("rq", 256, *PLACES))
-    assert guarded_lines(rules_of(clause(ClauseKind.ON_LINE, "a", ANY_LINE)), where) == ()
-    assert guarded_lines(rules_of(clause(ClauseKind.APART, "a b")), where) == ()
-    assert guarded_lines(rules_of(replace(KEPT, needs=frozenset({"CONFIG_SMP"}))), where) == ()
-    assert guarded_lines(RULES, layout(structure("rq", 256, ("a", 64, 8), ("b", 128, 8)))) == ()
-    assert len(guarded_lines(RULES, where)) == 1
+    assert rows(*PLACES, rules=rules_of(clause(ClauseKind.ON_LINE, "a", ANY_LINE))) == ()
+    assert rows(*PLACES, rules=rules_of(clause(ClauseKind.APART, "a b"))) == ()
+    assert rows(*PLACES, rules=rules_of(replace(KEPT, needs=frozenset({"CONFIG_SMP"})))) == ()
+    assert rows(("a", 64, 8), ("b", 128, 8)) == ()
+    assert len(rows(*PLACES)) == 1
 
 
 def test_rules_with_the_same_members_are_one() -> None:
     two = replace(
         RULES, rules=(*RULES.rules, replace(RULES.rules[0], id="x.R2")), clauses=(KEPT, replace(KEPT, rule="x.R2"))
     )
-    (row,) = guarded_lines(two, layout(structure("rq", 256, *PLACES)))
+    (row,) = rows(*PLACES, rules=two)
     assert row.rules == ("x.R1", "x.R2")
 
 
@@ -63,36 +63,23 @@ def test_free_bytes() -> None:
 
 
 def test_lines_with_less_room() -> None:
-    before = guarded_lines(RULES, layout(structure("rq", 256, *PLACES)))
-    later = guarded_lines(RULES, layout(structure("rq", 256, *PLACES, ("new", 104, 4))))
+    before, later = rows(*PLACES), rows(*PLACES, ("new", 104, 4))
     assert lines_with_less_room(before, before) == []
     assert [(old.free, new.free) for old, new in lines_with_less_room(before, later)] == [(44, 40)]
     assert lines_with_less_room(later, before) == []
     assert lines_with_less_room(before, ()) == []
-    moved = guarded_lines(RULES, layout(structure("rq", 256, ("a", 64, 8), ("b", 88, 8), ("c", 100, 4))))
+    moved = rows(("a", 64, 8), ("b", 88, 8), ("c", 100, 4))
     assert [(old.left, new.left) for old, new in lines_with_less_room(before, moved)] == [(40, 32)]
 
 
 def test_toy_kernel() -> None:
-    rows = {row.rules: row for row in guarded_lines(toys.real_rules(), toy())}
-    first = rows["rq-order.Q1",]
-    assert (first.line, first.members[0], first.members[-1], first.left, first.free) == (
-        0,
-        "nr_running",
-        "idle",
-        24,
-        24,
+    usual, narrow, wide = (
+        {row.rules: row for row in guarded_lines(toys.real_rules(), toy(*names))}
+        for names in ((), ("NARROW",), ("WIDE",))
     )
-    narrow = {row.rules: row for row in guarded_lines(toys.real_rules(), toy("NARROW"))}
-    assert narrow["rq-order.Q1",].left == 8
-    assert ("rq-order.Q1",) not in {row.rules for row in guarded_lines(toys.real_rules(), toy("WIDE"))}
-    assert {name for names in rows for name in names} == {
-        "rq-order.Q1",
-        "rq-order.Q3",
-        "rq-readers.Q10",
-        "rq-order.Q4",
-        "rd-lines.R2",
-        "rd-lines.R3",
-        "rd-lines.R5",
-        "rd-lines.R7",
-    }
+    first = usual["rq-order.Q1",]
+    assert (first.line, first.members[0], first.members[-1]) == (0, "nr_running", "idle")
+    assert (first.left, first.free) == (24, 24)
+    assert narrow["rq-order.Q1",].left == 8 and ("rq-order.Q1",) not in wide
+    kept = "rq-order.Q1 rq-order.Q3 rq-order.Q4 rq-readers.Q10 rd-lines.R2 rd-lines.R3 rd-lines.R5 rd-lines.R7"
+    assert {name for names in usual for name in names} == set(kept.split())
