@@ -31,57 +31,55 @@ READ: Rows = (row("pd", 6_000, function="pull_rt_task"), row("rto_mask", 100, "r
 WRITTEN: Rows = (*READ, row("rto_mask", 4_113, "rmw", "rt_set_overload"), row("cpu", 9_000, function="f"))
 
 
-@pytest.fixture
-def contract(tmp_path: Path) -> str:
-    (tmp_path / "root_domain.toml").write_text(CONTRACT)
-    return str(tmp_path / "root_domain.toml")
+def written(place: Path, text: str) -> str:
+    (place / "root_domain.toml").write_text(text)
+    return str(place / "root_domain.toml")
 
 
-def profile(tmp_path: Path, *quanta: Rows) -> str:
+TABLE = """\
+group   declared     measured            accesses  writes
+push    read-mostly  read-mostly         6,100     1.6 %
+unused  owner        too little to tell  0         0 %
+"""
+TOLD = """\
+FAIL push: declared read-mostly, written 4,213 times by rt_set_overload(): 41.3 % of its 10,213 accesses
+push: writers that are not declared: rt_set_overload() 4,213
+in no group, and not cold: cpu
+verdict: FAIL
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "quanta", "verdict", "told"),
+    [
+        ("mine", (READ, READ), Verdict.PASS, [TABLE, "\nverdict: PASS\n"]),
+        ("mine", (WRITTEN, WRITTEN), Verdict.FAIL, [TOLD]),
+        ("mine", (READ, WRITTEN, WRITTEN), Verdict.INCONCLUSIVE, ["INCONCLUSIVE push: "]),
+        (
+            "rq",
+            (READ,),
+            Verdict.INCONCLUSIVE,
+            ["the profile watches root_domain, so it says nothing of struct rq\n  next: count with another --objects"],
+        ),
+        ("no groups", (WRITTEN,), Verdict.INCONCLUSIVE, ["it declares no class"]),
+    ],
+)
+@pytest.mark.parametrize("is_directory", [False, True])
+def test_a_contract_and_a_profile(
+    what: str,
+    quanta: tuple[Rows, ...],
+    verdict: Verdict,
+    told: list[str],
+    is_directory: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    mine = written(tmp_path, CONTRACT.partition("[[group]]")[0] if what == "no groups" else CONTRACT)
     document.write(tmp_path / "c2c.json", result(*quanta))
-    return str(tmp_path / "c2c.json")
-
-
-def test_a_class_that_fits(contract: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("layout", "contract", "check", contract, "--profile", profile(tmp_path, READ, READ)) is Verdict.PASS
-    said = capsys.readouterr().out.splitlines()
-    assert said[1:4] == [
-        "group   declared     measured            accesses  writes",
-        "push    read-mostly  read-mostly         6,100     1.6 %",
-        "unused  owner        too little to tell  0         0 %",
-    ]
-    assert said[-1] == "verdict: PASS" and not any(line.startswith("FAIL") for line in said)
-
-
-def test_a_class_that_does_not(contract: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A directory with the result is taken, too."""
-    profile(tmp_path, WRITTEN, WRITTEN)
-    assert run("layout", "contract", "check", contract, "--profile", str(tmp_path)) is Verdict.FAIL
+    profile = str(tmp_path if is_directory else tmp_path / "c2c.json")
+    assert run("layout", "contract", "check", "rq" if what == "rq" else mine, "--profile", profile) is verdict
     said = capsys.readouterr().out
-    assert "FAIL push: declared read-mostly, written 4,213 times by rt_set_overload(): 41.3 % of its" in said
-    assert "push: writers that are not declared: rt_set_overload() 4,213" in said
-    assert "in no group, and not cold: cpu" in said
-
-
-def test_guests_that_disagree(contract: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["layout", "contract", "check", contract, "--profile", profile(tmp_path, READ, WRITTEN, WRITTEN)]
-    assert run(*words) is Verdict.INCONCLUSIVE
-    assert "INCONCLUSIVE push: " in capsys.readouterr().out
-
-
-def test_a_structure_that_is_not_watched(contract: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--profile", profile(tmp_path, READ)]
-    assert run("layout", "contract", "check", "rq", *words) is Verdict.INCONCLUSIVE
-    said = capsys.readouterr().out
-    assert "the profile watches root_domain, so it says nothing of struct rq" in said
-    assert "next: count with another --objects" in said
-
-
-def test_a_contract_without_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "root_domain.toml").write_text(CONTRACT.partition("[[group]]")[0])
-    words = [str(tmp_path / "root_domain.toml"), "--profile", profile(tmp_path, WRITTEN)]
-    assert run("layout", "contract", "check", *words) is Verdict.INCONCLUSIVE
-    assert "it declares no class" in capsys.readouterr().out
+    assert all(text in said for text in told) and ("\nFAIL" in said) is (verdict is Verdict.FAIL)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +97,7 @@ def test_usage_errors(words: list[str], message: str, capsys: pytest.CaptureFixt
     assert error.value.code == 2 and message in capsys.readouterr().err
 
 
-def test_what_is_no_profile(contract: str, tmp_path: Path) -> None:
+def test_what_is_no_profile(tmp_path: Path) -> None:
     (tmp_path / "c2c.json").write_text("{}")
     with pytest.raises(SchedlineError, match="is no c2c-1"):
-        run("layout", "contract", "check", contract, "--profile", str(tmp_path))
+        run("layout", "contract", "check", written(tmp_path, CONTRACT), "--profile", str(tmp_path))

@@ -25,13 +25,8 @@ CONFIG = "CONFIG_SMP=y\n# CONFIG_SCHED_PROXY_EXEC is not set\nCONFIG_X86_L1_CACH
 
 def test_config() -> None:
     text = f'# comment\n{CONFIG}CONFIG_CC="gcc = 13"\n CONFIG_INDENTED=y\nOTHER=y\nCONFIG_EMPTY=\n'
-    assert parse_config(text) == {
-        "CONFIG_SMP": "y",
-        "CONFIG_X86_L1_CACHE_SHIFT": "6",
-        "CONFIG_CC": '"gcc = 13"',
-        "CONFIG_EMPTY": "",
-    }
-    assert parse_config("") == {}
+    known = {"CONFIG_SMP": "y", "CONFIG_X86_L1_CACHE_SHIFT": "6", "CONFIG_CC": '"gcc = 13"', "CONFIG_EMPTY": ""}
+    assert parse_config(text) == known and parse_config("") == {}
 
 
 def embedding(path: Path, content: bytes, start: bytes = b"IKCFG_ST", end: bytes = b"IKCFG_ED") -> Path:
@@ -44,24 +39,18 @@ def embedding(path: Path, content: bytes, start: bytes = b"IKCFG_ST", end: bytes
     return path
 
 
-def test_embedded_config(tmp_path: Path) -> None:
-    found = kernel_of(embedding(tmp_path / "vmlinux", gzip.compress(CONFIG.encode())))
-    assert found.config == parse_config(CONFIG)
-    assert (found.name, found.machine) == (str(tmp_path / "vmlinux"), "x86_64")
-
-
 def test_embedded_config_wins_over_the_one_beside(tmp_path: Path) -> None:
-    (tmp_path / ".config").write_text("CONFIG_BESIDE=y\n")
-    assert kernel_of(embedding(tmp_path / "vmlinux", gzip.compress(CONFIG.encode()))).config == parse_config(CONFIG)
-    (tmp_path / "other").write_bytes(toys.types_object().read_bytes())
-    assert kernel_of(tmp_path / "other").config == {"CONFIG_BESIDE": "y"}
-
-
-def test_no_config(tmp_path: Path) -> None:
-    (tmp_path / "vmlinux").write_bytes(toys.types_object().read_bytes())
-    assert kernel_of(tmp_path / "vmlinux").config == {}
-    (tmp_path / ".config").mkdir()
-    assert kernel_of(tmp_path / "vmlinux").config == {}
+    beside, embedded, plain = (tmp_path / name for name in (".config", "vmlinux", "other"))
+    plain.write_bytes(toys.types_object().read_bytes())
+    found = kernel_of(embedding(embedded, gzip.compress(CONFIG.encode())))
+    assert (found.name, found.machine, found.config) == (str(embedded), "x86_64", parse_config(CONFIG))
+    assert kernel_of(plain).config == {}
+    beside.write_text("CONFIG_BESIDE=y\n")
+    assert kernel_of(embedded).config == parse_config(CONFIG)
+    assert kernel_of(plain).config == {"CONFIG_BESIDE": "y"}
+    beside.unlink()
+    beside.mkdir()
+    assert kernel_of(plain).config == {}
 
 
 @pytest.mark.parametrize(
@@ -92,23 +81,20 @@ def test_bomb_is_bounded(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [(b"\x7fELF", "damaged ELF"), (b"\x7fELF" + bytes(60), "damaged ELF"), (b"\x7fELF\x02\x01\x01", "damaged ELF")],
-)
-def test_damaged_file(tmp_path: Path, data: bytes, message: str) -> None:
+@pytest.mark.parametrize("data", [b"\x7fELF", b"\x7fELF" + bytes(60), b"\x7fELF\x02\x01\x01"])
+def test_damaged_file(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "vmlinux").write_bytes(data)
-    with pytest.raises(SchedlineError, match=message):
+    with pytest.raises(SchedlineError, match="damaged ELF"):
         kernel_of(tmp_path / "vmlinux")
 
 
 def test_file_that_is_no_elf(tmp_path: Path) -> None:
     (tmp_path / "btf").write_bytes(b"\x9f\xeb\x01\x00")
-    assert kernel_of(tmp_path / "btf").machine == platform.machine()
-    with pytest.raises(SchedlineError, match="No such file"):
-        kernel_of(tmp_path / "missing")
-    with pytest.raises(SchedlineError, match="directory"):
-        kernel_of(tmp_path)
+    assert kernel_of(tmp_path / "btf").machine == running_kernel().machine == platform.machine()
+    assert running_kernel().name.startswith("running ")
+    for path, message in ((tmp_path / "missing", "No such file"), (tmp_path, "directory")):
+        with pytest.raises(SchedlineError, match=message):
+            kernel_of(path)
 
 
 @pytest.mark.parametrize(
@@ -146,9 +132,7 @@ def layout_with(machine: str, config: str = "") -> Any:
 )
 def test_line_size(machine: str, config: str, line: int, assumed: str) -> None:
     found = layout_with(machine, config)
-    assert found.line == line
-    assert assumed in found.assumed
-    assert bool(found.assumed) is bool(assumed)
+    assert (found.line, bool(found.assumed)) == (line, bool(assumed)) and assumed in found.assumed
 
 
 def test_conditions_with_and_without_a_configuration() -> None:
@@ -174,14 +158,7 @@ def test_conditions_are_measured() -> None:
 
 def test_somebody_elses_kernel_is_judged_like_ones_own() -> None:
     rules = toys.real_rules()
+    theirs = layout_with("x86_64", CONFIG)
     for rule in rules.rules:
-        assert judge_rule(rules, rule.id, layout_with("x86_64", CONFIG)).outcome is (
-            judge_rule(rules, rule.id, toys.toy()).outcome
-        )
+        assert judge_rule(rules, rule.id, theirs).outcome is judge_rule(rules, rule.id, toys.toy()).outcome
     assert judge_rule(rules, "rd-lines.R2", layout_with("s390x", CONFIG)).outcome is RuleOutcome.FAIL
-
-
-def test_running_kernel() -> None:
-    found = running_kernel()
-    assert found.name.startswith("running ")
-    assert found.machine == platform.machine()
