@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -105,11 +106,7 @@ def test_the_kernels_test_has_the_same_kinds() -> None:
     assert match
     assert re.findall(r"^\t(\w+)(?: = 1)?,", match[1], re.M) == [kind_in_c(kind) for kind in ClauseKind]
     assert set(WORDS) == set(ClauseKind)
-
-
-def test_lines_are_those_of_the_kernels_test() -> None:
-    for name, value in LINES.items():
-        assert re.search(rf"#define {name}\t\({value}\)", ENGINE)
+    assert all(re.search(rf"#define {name}\t\({value}\)", ENGINE) for name, value in LINES.items())
 
 
 def test_a_structure_that_the_tree_does_not_have_is_left_out() -> None:
@@ -137,7 +134,7 @@ def test_a_member_that_only_some_configurations_have_may_be_absent_in_the_others
     assert all(condition for name, condition in found.items() if toys.toy_source().find(*name.split(".")))
 
 
-INNER = """\
+PROMISE = """\
 struct = "root_domain"
 
 [[rule]]
@@ -147,13 +144,13 @@ why = "it hurts"
 [[promise]]
 id = "rd-lines.R1"
 keep = "apart"
-of = ["cpupri.cpu_to_pri"]
-others = ["online"]
+of = ["{}"]
+others = ["{}"]
 """
 
 
 def test_a_member_inside_of_another_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "root_domain.toml").write_text(INNER)
+    (tmp_path / "root_domain.toml").write_text(PROMISE.format("cpupri.cpu_to_pri", "online"))
     with pytest.raises(SchedlineError, match=r"rd-lines\.R1 is about a member inside of another") as error:
         rule_table(rules_of((tmp_path / "root_domain.toml",)), toys.toy_source())
     assert "own structure" in error.value.next_step
@@ -181,51 +178,38 @@ def test_no_member_of_a_contract_may_get_lost(old: str, new: str, message: str) 
     require_members(our_rules(), source, set())
 
 
-def renamed(old: str, new: str) -> None:
-    """Ask for the members of a toy kernel in which one has another name."""
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("rto_cpu", "rto_processor", r"no root_domain.rto_cpu in any configuration; the rules of rd-lines"),
+        # One of two spellings is enough.
+        ("visit_cookie", "visited", r"no root_domain.visit_cookie and no visit_gen in any configuration"),
+    ],
+)
+def test_a_member_that_no_configuration_has_is_an_error(old: str, new: str, message: str) -> None:
+    assert toys.toy_source().find("root_domain", "visit_gen") is None
     text = toys.SCHED_H.replace(f" {old}", f" {new}")
     assert text != toys.SCHED_H
-    require_members(our_rules(), read_source({"kernel/sched/sched.h": text}.get), {"rd-lines", "rq-order"})
-
-
-def test_a_member_that_no_configuration_has_is_an_error() -> None:
-    with pytest.raises(SchedlineError, match=r"no root_domain.rto_cpu in any configuration; the rules of rd-lines"):
-        renamed("rto_cpu", "rto_processor")
-    source = read_source({"kernel/sched/sched.h": toys.SCHED_H.replace(" rto_cpu", " gone")}.get)
+    source = read_source({"kernel/sched/sched.h": text}.get)
+    with pytest.raises(SchedlineError, match=message):
+        require_members(our_rules(), source, {"rd-lines", "rq-order"})
     require_members(our_rules(), source, {"rq-order"})
 
 
-def test_one_of_two_spellings_is_enough() -> None:
-    assert toys.toy_source().find("root_domain", "visit_gen") is None
-    with pytest.raises(SchedlineError, match=r"no root_domain.visit_cookie and no visit_gen in any configuration"):
-        renamed("visit_cookie", "visited")
-
-
-PROMISE = """\
-struct = "root_domain"
-
-[[rule]]
-id = "rd-lines.R1"
-why = "it hurts"
-
-[[promise]]
-id = "rd-lines.R1"
-keep = "apart"
-of = ["span"]
-others = ["{}"]
-when = ["has {}"]
-"""
-
-
-def test_one_of_two_spellings_is_enough_for_what_no_group_has(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("other", "required", "message"),
+    [
+        ("visit_gen|visit_cookie", "online", ""),
+        ("visit_gen|visited", "online", r"no root_domain.visit_gen and no visited in any configuration"),
+        ("visit_cookie", "offline", r"no root_domain.offline in any configuration"),
+    ],
+)
+def test_one_of_two_spellings_is_enough_for_what_no_group_has(
+    other: str, required: str, message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "root_domain.toml"
-    path.write_text(PROMISE.format("visit_gen|visit_cookie", "online"))
-    require_members(rules_of((path,)), toys.toy_source(), {"rd-lines"})
-    path.write_text(PROMISE.format("visit_gen|visited", "online"))
-    with pytest.raises(SchedlineError, match=r"no root_domain.visit_gen and no visited in any configuration"):
-        require_members(rules_of((path,)), toys.toy_source(), {"rd-lines"})
-    path.write_text(PROMISE.format("visit_cookie", "offline"))
-    with pytest.raises(SchedlineError, match=r"no root_domain.offline in any configuration"):
+    path.write_text(PROMISE.format("span", other) + f'when = ["has {required}"]\n')
+    with pytest.raises(SchedlineError, match=message) if message else nullcontext():
         require_members(rules_of((path,)), toys.toy_source(), {"rd-lines"})
 
 

@@ -8,6 +8,7 @@ import pytest
 from schedlib.contracts.conditions import Facts, in_c, in_words, is_met
 
 KNOWN = Facts(64, 8, 8, 4, {"CONFIG_SMP": True, "CONFIG_X": False, "CONFIG_Y": None})
+LOCKS = "spinlocks with"
 UNKNOWN = Facts(128, None, None, None, {})
 
 
@@ -19,20 +20,8 @@ UNKNOWN = Facts(128, None, None, None, {})
         ("line <= 64", "lines of at most 64 bytes", "SMP_CACHE_BYTES <= 64", True, False),
         ("mask == 8", "a cpumask_var_t of 8 bytes", "sizeof(cpumask_var_t) == 8", True, None),
         ("mask == 64", "a cpumask_var_t of 64 bytes", "sizeof(cpumask_var_t) == 64", False, None),
-        (
-            "locks plain",
-            "spinlocks without debugging",
-            "sizeof(raw_spinlock_t) == sizeof(arch_spinlock_t)",
-            True,
-            None,
-        ),
-        (
-            "locks debugged",
-            "spinlocks with debugging",
-            "sizeof(raw_spinlock_t) > sizeof(arch_spinlock_t)",
-            False,
-            None,
-        ),
+        ("locks plain", f"{LOCKS}out debugging", "sizeof(raw_spinlock_t) == sizeof(arch_spinlock_t)", True, None),
+        ("locks debugged", f"{LOCKS} debugging", "sizeof(raw_spinlock_t) > sizeof(arch_spinlock_t)", False, None),
         ("64bit", "CONFIG_64BIT", "IS_ENABLED(CONFIG_64BIT)", True, None),
         ("CONFIG_SMP", "CONFIG_SMP", "IS_ENABLED(CONFIG_SMP)", True, None),
         ("!CONFIG_SMP", "CONFIG_SMP=n", "!IS_ENABLED(CONFIG_SMP)", False, None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from schedlib.contracts.struct_source import Declared, read_source
+from schedlib.contracts.struct_source import Declared, Source, read_source
 
 TEXT = """\
 #ifndef _SCHED_H
@@ -52,6 +52,7 @@ struct rq {
 #endif
 """
 VEC = "struct cpupri_vec {\n\tatomic_t count;\n\tcpumask_var_t mask ____cacheline_aligned_in_smp;\n};\n"
+TWICE = "#ifdef A\nstruct rq {\n\tint a, b;\n};\n#else\nstruct rq {\n\tint a;\n};\n#endif\n"
 SOURCE = read_source({"kernel/sched/sched.h": TEXT, "kernel/sched/cpupri.h": VEC}.get)
 
 
@@ -64,22 +65,11 @@ def test_structures() -> None:
 
 
 def test_members_of_a_structure_in_order() -> None:
-    names = [name for tag, name in SOURCE.members if tag == "rq"]
-    assert names == [
-        *(
-            "nr_running",
-            "donor",
-            "curr",
-            "bits",
-            "flag",
-            "other_flag",
-            "callback",
-            "named",
-            "vec",
-            "next_class",
-            "open",
-        ),
-    ]
+    names = "nr_running donor curr bits flag other_flag callback named vec next_class open"
+    assert [name for tag, name in SOURCE.members if tag == "rq"] == names.split()
+
+
+NOT_A_AND_B = "!(defined(CONFIG_A) && defined(CONFIG_B))"
 
 
 @pytest.mark.parametrize(
@@ -90,16 +80,8 @@ def test_members_of_a_structure_in_order() -> None:
         ("rq", "vec[0].mask", ()),
         ("root_domain", "rto_count", ("defined(CONFIG_SMP)",)),
         ("root_domain", "both", ("defined(CONFIG_SMP)", "(defined(CONFIG_A) && defined(CONFIG_B))")),
-        (
-            "root_domain",
-            "third",
-            ("defined(CONFIG_SMP)", "!(defined(CONFIG_A) && defined(CONFIG_B))", "defined(CONFIG_C)"),
-        ),
-        (
-            "root_domain",
-            "neither",
-            ("defined(CONFIG_SMP)", "!(defined(CONFIG_A) && defined(CONFIG_B))", "!defined(CONFIG_C)"),
-        ),
+        ("root_domain", "third", ("defined(CONFIG_SMP)", NOT_A_AND_B, "defined(CONFIG_C)")),
+        ("root_domain", "neither", ("defined(CONFIG_SMP)", NOT_A_AND_B, "!defined(CONFIG_C)")),
     ],
 )
 def test_guards(tag: str, path: str, guards: tuple[str, ...]) -> None:
@@ -119,26 +101,32 @@ def test_types() -> None:
     assert SOURCE.members["rq", "vec"] == Declared((), "cpupri_vec")
     assert SOURCE.members["rq", "next_class"].type == ""
     assert SOURCE.members["root_domain", "cpupri"].type == "cpupri"
-    assert [name for (_, name), found in SOURCE.members.items() if not found.has_offset] == [
-        "flag",
-        "other_flag",
-        "open",
-    ]
+    without = [name for (_, name), found in SOURCE.members.items() if not found.has_offset]
+    assert without == ["flag", "other_flag", "open"]
 
 
-def test_a_member_under_one_condition_and_under_another() -> None:
-    text = "struct rq {\n#ifdef A\n\tint a;\n#endif\n#ifdef B\n\tlong a;\n#endif\n};\n"
-    found = read_source({"kernel/sched/sched.h": text}.get).find("rq", "a")
-    assert found is not None
-    assert found.guards == ("((defined(A)) || (defined(B)))",)
+def of_rq(text: str) -> Source:
+    return read_source({"kernel/sched/sched.h": text}.get)
 
 
-def test_a_structure_that_is_defined_twice() -> None:
-    text = "#ifdef A\nstruct rq {\n\tint a, b;\n};\n#else\nstruct rq {\n\tint a;\n};\n#endif\n"
-    source = read_source({"kernel/sched/sched.h": text}.get)
-    assert source.structs["rq"].guards == ()
-    assert source.find("rq", "a") == Declared(())
-    assert source.find("rq", "b") == Declared(("defined(A)",))
+@pytest.mark.parametrize(
+    ("text", "name", "guards", "has_offset"),
+    [
+        (
+            "struct rq {\n#ifdef A\n\tint a;\n#endif\n#ifdef B\n\tlong a;\n#endif\n};\n",
+            "a",
+            ("((defined(A)) || (defined(B)))",),
+            True,
+        ),
+        (TWICE, "a", (), True),
+        (TWICE, "b", ("defined(A)",), True),
+        # A bit field in one configuration has no offset.
+        ("struct rq {\n#ifdef A\n\tint a : 1;\n#else\n\tint a;\n#endif\n};\n", "a", (), False),
+    ],
+)
+def test_what_is_declared_twice(text: str, name: str, guards: tuple[str, ...], has_offset: bool) -> None:
+    assert of_rq(text).structs["rq"].guards == ()
+    assert of_rq(text).find("rq", name) == Declared(guards, has_offset=has_offset)
 
 
 @pytest.mark.parametrize(
@@ -157,14 +145,7 @@ def test_a_structure_that_is_defined_twice() -> None:
 )
 def test_what_kernels_write(body: str, names: list[str]) -> None:
     text = f"struct rq {{\n\t{body}\n}};\n"
-    assert [name for _, name in read_source({"kernel/sched/sched.h": text}.get).members] == names
-
-
-def test_a_member_that_is_a_bit_field_in_one_configuration_has_no_offset() -> None:
-    text = "struct rq {\n#ifdef A\n\tint a : 1;\n#else\n\tint a;\n#endif\n};\n"
-    found = read_source({"kernel/sched/sched.h": text}.get).find("rq", "a")
-    assert found is not None
-    assert (found.guards, found.has_offset) == ((), False)
+    assert [name for _, name in of_rq(text).members] == names
 
 
 def test_a_tree_without_the_files() -> None:

@@ -87,20 +87,24 @@ def test_broken(kept: Clause, places: dict[str, tuple[int, int]], members: tuple
     assert between(rules, moved(**places), moved(**places)) == []
 
 
-def test_broken_long_after_it_held() -> None:
-    """Between them is a kernel of which the rule says nothing."""
-    without = shape(("a", 0, 8), ("c", 128, 8))
-    (found,) = between(rules_of(TOGETHER), moved(), without, moved(b=(64, 8)))
-    assert found.kind is DriftKind.BROKEN
-    (found,) = between(rules_of(TOGETHER), without, moved(b=(64, 8)))
-    assert found.kind is DriftKind.NEVER_HELD and not found.kind.is_red and found.kind.is_amber
+WITHOUT = shape(("a", 0, 8), ("c", 128, 8))
 
 
-def test_rules_that_come_and_go() -> None:
-    without = shape(("a", 0, 8), ("c", 128, 8))
-    assert [each.kind for each in between(rules_of(TOGETHER), without, moved())] == [DriftKind.CAME]
-    (found,) = between(rules_of(TOGETHER), moved(), without)
-    assert found.kind is DriftKind.WENT and "nothing to compare with" in found.text
+@pytest.mark.parametrize(
+    ("layouts", "kind"),
+    [
+        # Between them is a kernel of which the rule says nothing.
+        ((moved(), WITHOUT, moved(b=(64, 8))), DriftKind.BROKEN),
+        ((WITHOUT, moved(b=(64, 8))), DriftKind.NEVER_HELD),
+        ((WITHOUT, moved()), DriftKind.CAME),
+        ((moved(), WITHOUT), DriftKind.WENT),
+    ],
+)
+def test_rules_that_come_and_go(layouts: tuple[Layout, ...], kind: DriftKind) -> None:
+    (found,) = between(rules_of(TOGETHER), *layouts)
+    assert found.kind is kind and found.kind.is_red is (kind is DriftKind.BROKEN)
+    assert found.kind.is_amber is (kind in (DriftKind.NEVER_HELD, DriftKind.WENT))
+    assert ("nothing to compare with" in found.text) is (kind is DriftKind.WENT)
 
 
 def test_a_further_member_on_the_lines_of_a_broken_rule() -> None:
@@ -168,26 +172,19 @@ def test_members_that_begin_on_another_line() -> None:
     assert moves_of(rules_of(TOGETHER), layout(structure("t", 8)), moved()) == []
 
 
-def finding(kind: DriftKind, *columns: str) -> DriftFinding:
-    members = ("sk_backlog", "sk_drops", "sk_rcvbuf", "sk_filter")
-    words = "all lie entirely on one line; not so sk_backlog (line 5). Why: each packet takes them"
-    return DriftFinding(kind, "sock", "6.12", "7.3", columns, ("sock.G1",), members, ("tcp_recvmsg",), words)
-
-
-def cell(contract: str, column: str, kernel: str, passed: int, failed: int = 0) -> DriftCell:
-    ids = [f"{contract}.G{number}" for number in range(1, 9)]
-    return DriftCell(contract, column, kernel, 64, 760, tuple(ids[failed : failed + passed]), tuple(ids[:failed]), ())
-
-
 def drifted() -> LayoutDriftDocument:
     """Something of every kind."""
-    columns = ("x86_64", "arm64")
-    others = [finding(kind, *columns) for kind in DriftKind if not kind.is_red]
-    cells = [
-        cell(name, column, kernel, 3) for name in ("quiet", "file") for column in columns for kernel in ("6.12", "7.3")
-    ]
+    columns, kernels = ("x86_64", "arm64"), ("6.12", "7.3")
+
+    def finding(kind: DriftKind, *columns: str) -> DriftFinding:
+        members = ("sk_backlog", "sk_drops", "sk_rcvbuf", "sk_filter")
+        words = "all lie entirely on one line; not so sk_backlog (line 5). Why: each packet takes them"
+        return DriftFinding(kind, "sock", *kernels, columns, ("sock.G1",), members, ("tcp_recvmsg",), words)
+
+    every = [(name, column, kernel) for name in ("quiet", "file") for column in columns for kernel in kernels]
+    cells = [cell(*where, 3) for where in every]
     cells += [cell("sock", "x86_64", "6.12", 3), cell("sock", "x86_64", "7.3", 2, 1)]
-    cells += [cell("sock", "arm64", "6.12", 3), cell("sock", "arm64", "7.3", 3)]
+    cells += [cell("sock", "arm64", kernel, 3) for kernel in kernels]
     return LayoutDriftDocument(
         schema="layout-drift-2",
         tool="schedline",
@@ -195,24 +192,25 @@ def drifted() -> LayoutDriftDocument:
         command="schedline layout drift 6.12 7.3 --arch x86_64,arm64",
         fingerprint={"machine": "x86_64", "compiler x86_64": "gcc 12"},
         status=Verdict.FAIL,
-        kernels=(
-            DriftKernel("6.12", "linux-source-6.12", "0" * 40, ()),
-            DriftKernel("7.3", "tree", "1" * 40, ("note",)),
-        ),
+        kernels=tuple(DriftKernel(name, f"source {name}", "0" * 40, (f"note {name}",)) for name in kernels),
         cells=tuple(cells),
-        findings=(finding(DriftKind.BROKEN, "x86_64"), *others),
-        moves=(DriftMove("sock", "6.12", "7.3", columns, "sk_backlog", 3, 5, True),),
+        findings=(finding(DriftKind.BROKEN, "x86_64"), *(finding(kind, *columns) for kind in list(DriftKind)[2:])),
+        moves=(DriftMove("sock", *kernels, columns, "sk_backlog", 3, 5, True),),
     )
+
+
+def cell(contract: str, column: str, kernel: str, passed: int, failed: int = 0) -> DriftCell:
+    ids = [f"{contract}.G{number}" for number in range(1, 9)]
+    return DriftCell(contract, column, kernel, 64, 760, tuple(ids[failed : failed + passed]), tuple(ids[:failed]), ())
 
 
 def test_rows() -> None:
     """Columns that show the same share a row; a contract of which nothing has to be looked at has none."""
-    assert rows(drifted()) == (
-        [["sock", "x86_64", "3 pass", "FAIL G1, 2 pass"], ["sock", "arm64", "3 pass", "3 pass"]],
-        ["quiet", "file"],
-    )
-    same = replace(drifted(), findings=(finding(DriftKind.FULL, "x86_64", "arm64"),), cells=drifted().cells[-2:])
-    both = replace(same, cells=(*same.cells, *(cell("sock", "x86_64", kernel, 3) for kernel in ("6.12", "7.3"))))
+    shown = [["sock", "x86_64", "3 pass", "FAIL G1, 2 pass"], ["sock", "arm64", "3 pass", "3 pass"]]
+    assert rows(drifted()) == (shown, ["quiet", "file"])
+    full = replace(drifted().findings[2], kind=DriftKind.FULL)
+    cells = (*drifted().cells[-2:], *(cell("sock", "x86_64", kernel, 3) for kernel in ("6.12", "7.3")))
+    both = replace(drifted(), findings=(full,), cells=cells)
     assert rows(both)[0] == [["sock", "all", "3 pass", "3 pass"]]
 
 

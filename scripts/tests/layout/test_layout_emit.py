@@ -77,19 +77,11 @@ def broken(*names: str, line: int = 64, changes: tuple[str, ...] = CHANGES) -> s
 @pytest.mark.parametrize(
     ("names", "line"),
     [
-        ((), 64),
-        ((), 32),
-        ((), 128),
-        ((), 256),
-        (("-CONFIG_SMP",), 64),
-        (("-CONFIG_NUMA_BALANCING",), 64),
-        (("CONFIG_SCHED_PROXY_EXEC",), 64),
+        *(((), line) for line in (64, 32, 128, 256)),
+        *(((name,), 64) for name in ("-CONFIG_SMP", "-CONFIG_NUMA_BALANCING", "CONFIG_SCHED_PROXY_EXEC", "STRANGER")),
+        *(((f"CONFIG_SCHED_CPUPRI_{name}",), 64) for name in ("SPLIT", "ARRAYS", "SBM")),
         (("CONFIG_DEBUG_SPINLOCK",), 64),
-        (("CONFIG_SCHED_CPUPRI_SPLIT",), 64),
-        (("CONFIG_SCHED_CPUPRI_ARRAYS",), 64),
-        (("CONFIG_SCHED_CPUPRI_SBM",), 64),
         (("CONFIG_SCHED_CPUPRI_SPLIT",), 256),
-        (("STRANGER",), 64),
     ],
 )
 def test_kernel_that_keeps_the_rules_builds(names: tuple[str, ...], line: int) -> None:
