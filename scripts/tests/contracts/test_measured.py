@@ -66,15 +66,13 @@ def test_more_traffic_than_declared_fails(declared: AccessClass, measured: str) 
 
 def test_what_is_said() -> None:
     rows = (row("x", 9_000), row("x", 4_113, "store", "enqueue_task"), row("y", 900, "load"))
-    checked = check_group(group(AccessClass.READ_MOSTLY, "x"), profile(rows))
-    assert checked.text == (
-        "declared read-mostly, written 4,113 times by enqueue_task(): 31.4 % of its 13,113 accesses"
-    )
     more = (*rows, row("x", 100, "rmw", "dequeue_task"))
-    said = check_group(group(AccessClass.READ_MOSTLY, "x"), profile(more)).text
-    assert "written 4,213 times, 4,113 of them by enqueue_task()" in said
-    cold = check_group(group(AccessClass.COLD, "x"), profile(rows)).text
-    assert cold.startswith("declared cold, and 93.6 % of all accesses to the structure are to it: 13,113 times")
+    for class_, used, told in (
+        ("read-mostly", rows, "written 4,113 times by enqueue_task(): 31.4 % of its 13,113 accesses"),
+        ("read-mostly", more, "written 4,213 times, 4,113 of them by enqueue_task(): 31.9 % of its 13,213 accesses"),
+        ("cold", rows, "and 93.6 % of all accesses to the structure are to it: 13,113 times, 9,000 of them by f()"),
+    ):
+        assert check_group(group(AccessClass(class_), "x"), profile(used)).text == f"declared {class_}, {told}"
 
 
 def test_guests_that_do_not_agree_are_inconclusive() -> None:
@@ -86,20 +84,16 @@ def test_guests_that_do_not_agree_are_inconclusive() -> None:
     assert (fine.verdict, verdict_of([fine, checked])) == (Verdict.PASS, Verdict.INCONCLUSIVE)
     assert verdict_of([fine, replace(checked, verdict=Verdict.FAIL)]) is Verdict.FAIL
     assert verdict_of([fine]) is Verdict.PASS and verdict_of([]) is Verdict.INCONCLUSIVE
-
-
-def test_what_was_not_used_proves_nothing() -> None:
-    checked = check_group(group(AccessClass.READ_MOSTLY, "y"), profile((row("x", 9_000),)))
-    assert checked.verdict is Verdict.INCONCLUSIVE and verdict_of([checked]) is Verdict.INCONCLUSIVE
+    # What was not used proves nothing.
+    unused = check_group(group(AccessClass.READ_MOSTLY, "y"), profile((row("x", 9_000),)))
+    assert unused.verdict is verdict_of([unused]) is Verdict.INCONCLUSIVE
 
 
 def test_functions() -> None:
     rows = (row("x", 9_000, function="f.constprop.0"), row("x", 600, "rmw", "g"), row("x", 40, "load", "rare"))
-    [absent, more] = check_group(
-        group(AccessClass.SHARED, "x", readers=("f", "g", "h"), writers=("i",)), profile(rows)
-    ).notes[:2]
-    assert absent == "declared readers that never came: h"
-    assert more == "declared writers that never came: i"
+    declared = group(AccessClass.SHARED, "x", readers=("f", "g", "h"), writers=("i",))
+    absent = ("declared readers that never came: h", "declared writers that never came: i")
+    assert check_group(declared, profile(rows)).notes[:2] == absent
     notes = check_group(group(AccessClass.SHARED, "x"), profile(rows)).notes
     assert notes == ("readers that are not declared: f() 9,000", "writers that are not declared: g() 600")
 
@@ -119,6 +113,6 @@ def test_members_inside_of_members_and_other_memory() -> None:
 
 
 def test_a_structure_that_is_not_watched() -> None:
-    assert profile((row("x", 1),)).is_watched
-    assert not Profile(result((row("x", 1),)), "rq", "c2c.json").is_watched
-    assert "rt on 8 CPUs" in profile((row("x", 1),)).about and str(Path.home()) not in profile((row("x", 1),)).about
+    watched = profile((row("x", 1),))
+    assert watched.is_watched and not Profile(result((row("x", 1),)), "rq", "c2c.json").is_watched
+    assert "rt on 8 CPUs" in watched.about and str(Path.home()) not in watched.about

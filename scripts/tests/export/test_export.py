@@ -17,7 +17,16 @@ from schedlib.cache import cache_dir
 from schedlib.contracts import c_tables
 from schedlib.errors import SchedlineError
 from schedlib.export import export_verb
-from schedlib.export.export_job import DOCUMENT, export, export_tree, holds, programs, selftest_files, told
+from schedlib.export.export_job import (
+    DOCUMENT,
+    ExportedSeries,
+    export,
+    export_tree,
+    holds,
+    programs,
+    selftest_files,
+    told,
+)
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.paths import KUNIT, SELFTESTS
 from schedlib.tree import changes
@@ -72,26 +81,17 @@ static int select_idle_cpu(struct task_struct *p)
 def laid_out(kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same with all structures, rq-order, rd-lines and the cluster scan; a patch adds fix-cluster-key."""
     modern = (kernel / "kernel/sched/sched.h").read_text().split("struct cfs_rq")[1]
-    write_files(
-        kernel,
-        {
-            "kernel/sched/sched.h": f"{toys.SCHED_H}\nstruct cfs_rq{modern}",
-            "kernel/sched/fair.c": (kernel / "kernel/sched/fair.c").read_text() + SCAN,
-        },
-    )
+    fair = (kernel / "kernel/sched/fair.c").read_text() + SCAN
+    header = f"{toys.SCHED_H}\nstruct cfs_rq{modern}"
+    write_files(kernel, {"kernel/sched/sched.h": header, "kernel/sched/fair.c": fair})
     git(kernel, "commit", "-q", "-a", "-m", "structures")
     patches = tmp_path / "patches"
     topology = kernel / "kernel/sched/topology.c"
     before = topology.read_text()
     topology.write_text(FIX + before)
     git(kernel, "commit", "-q", "-a", "-m", "sched/topology: Fix the key")
-    write_files(
-        patches,
-        {
-            "7.3/series": "fix-cluster-key optional\n",
-            "7.3/fix-cluster-key.patch": git(kernel, "format-patch", "--stdout", "-1"),
-        },
-    )
+    fix = git(kernel, "format-patch", "--stdout", "-1")
+    write_files(patches, {"7.3/series": "fix-cluster-key optional\n", "7.3/fix-cluster-key.patch": fix})
     git(kernel, "reset", "-q", "--hard", "HEAD^")
     monkeypatch.setattr(changes, "PATCHES", patches)
     return kernel
@@ -105,29 +105,27 @@ def steps(repository: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
         yield git(repository, "show", "-s", "--format=%s", commit).strip(), files
 
 
-def applied(repository: Path, out: Path, *with_: str) -> list[tuple[str, Mapping[str, str]]]:
+def exported(kernel: Path, out: Path, *with_: str, without: tuple[str, ...] = ()) -> ExportedSeries:
+    return export(open_kdir(cache_dir(), kernel), out, with_, without)
+
+
+def applied(kernel: Path, out: Path) -> list[tuple[str, Mapping[str, str]]]:
     """Export the series of a tree, apply it there, and return its steps."""
-    git(repository, "tag", "base")
-    series = export(open_kdir(cache_dir(), repository), out, with_, ())
-    git(repository, "am", "-q", *map(str, series.patches))
-    return list(steps(repository))
+    git(kernel, "tag", "base")
+    git(kernel, "am", "-q", *map(str, exported(kernel, out).patches))
+    return list(steps(kernel))
 
 
 @pytest.mark.tools
 def test_series_applies_to_a_fresh_clone(laid_out: Path, cache: Path, tmp_path: Path) -> None:
     (laid_out / "Kbuild").write_text("# modified, not committed\n")
-    tree = open_kdir(cache, laid_out)
-    series = export(tree, tmp_path / "series", (), ())
+    series = exported(laid_out, tmp_path / "series")
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", str(laid_out), str(clone))
     git(clone, "am", "-q", *map(str, series.patches))
-    for file, names in (
-        ("fair.c", ["sched_cluster_kunit.c"]),
-        ("topology.c", ["sched_topology_kunit.c"]),
-        ("rt.c", ["sched_rt_kunit.c"]),
-    ):
+    for file, suite in (("fair.c", "cluster"), ("topology.c", "topology"), ("rt.c", "rt")):
         found = HOOK.findall((clone / "kernel/sched" / file).read_text())
-        assert [re.findall(r'"tests/(.+)"', each) for each in found] == [names]
+        assert [re.findall(r'"tests/(.+)"', each) for each in found] == [[f"sched_{suite}_kunit.c"]]
     assert (clone / DOCUMENT).is_file()
     assert f"F:\t{DOCUMENT}\nF:\tkernel/sched/\n" in (clone / "MAINTAINERS").read_text()
     assert "    sched-kunit\n    sched-debug\n" in (clone / "Documentation/scheduler/index.rst").read_text()
@@ -161,42 +159,33 @@ def test_each_patch_adds_one_suite_and_leaves_a_whole_tree(laid_out: Path, cache
 
 
 @pytest.mark.tools
-def test_nothing_shows_what_was_left_out(laid_out: Path, cache: Path, tmp_path: Path) -> None:
-    *_, (_, files) = applied(laid_out, tmp_path / "series")
-    text = "".join(files.values())
-    assert "SCHED_KUNIT_" not in text
-    assert not re.search(r"CPUPRI_SPLIT|CPUPRI_SBM|CPUPRI_GLOBAL", text)
-    assert not re.search(r"\bexpect\b.*charp|is_expected|presence|known defect", text)
-    table = files[c_tables.TABLE]
-    assert set(re.findall(r"struct layout_rule (\w+)_rules", table)) == {name.replace("-", "_") for name in LAYOUT}
-    assert "layout_changes" not in table
-    assert set(re.findall(r"sizeof\(struct (\w+)\)", table)) == {"rq", "root_domain"}
-    assert "cpupri_lines" not in files["sched_layout_kunit.c"]
-    assert "\n\n\n" not in text
-
-
-@pytest.mark.tools
-def test_a_fix_comes_before_all_tests(laid_out: Path, cache: Path, tmp_path: Path) -> None:
-    """A maintainer takes it alone."""
-    (change, none), *suites, (_, last) = applied(laid_out, tmp_path / "series")
+def test_nothing_shows_what_was_left_out_and_a_fix_comes_first(laid_out: Path, cache: Path, tmp_path: Path) -> None:
+    """A maintainer takes the fix alone."""
+    (change, none), *suites, (_, files) = applied(laid_out, tmp_path / "series")
     assert (change, none) == ("sched/topology: Fix the key", {})
-    assert "KUNIT_CASE(cluster_key_survives_other_partitions)" in last["sched_topology_kunit.c"]
+    assert "KUNIT_CASE(cluster_key_survives_other_partitions)" in files["sched_topology_kunit.c"]
     assert len({title for title, _ in suites}) == len(suites)
     assert "begins with these fixes:\n\n  - " in (tmp_path / "series/0000-cover-letter.txt").read_text()
+    text, table = "".join(files.values()), files[c_tables.TABLE]
+    assert not re.search(r"SCHED_KUNIT_|CPUPRI_SPLIT|CPUPRI_SBM|CPUPRI_GLOBAL|\n\n\n", text)
+    assert not re.search(r"\bexpect\b.*charp|is_expected|presence|known defect", text)
+    assert set(re.findall(r"struct layout_rule (\w+)_rules", table)) == {name.replace("-", "_") for name in LAYOUT}
+    assert "layout_changes" not in table and "cpupri_lines" not in files["sched_layout_kunit.c"]
+    assert set(re.findall(r"sizeof\(struct (\w+)\)", table)) == {"rq", "root_domain"}
+    with pytest.raises(SchedlineError, match="has everything that the series would add"):
+        exported(laid_out, tmp_path / "again")
+    assert not (tmp_path / "again").exists()
 
 
 @pytest.mark.tools
 def test_what_is_left_out_is_said(laid_out: Path, cache: Path, tmp_path: Path) -> None:
-    tree = open_kdir(cache, laid_out)
-    series = export(tree, tmp_path / "series", (), ())
+    series = exported(laid_out, tmp_path / "series")
     assert series.changes == {*LAYOUT, "cluster-scan", "fix-cluster-key"}
-    assert series.left_out == (
-        "left out: the tests of cpupri-lines, which is not in this tree (no patch of it is carried)",
-        "left out: the tests of cpupri-split, which is not in this tree (no patch of it is carried)",
-        "left out: the tests of rq-readers, which is not in this tree (no patch of it is carried)",
-        "left out: the tests of fix-share-id, which is not in this tree (no patch of it is carried)",
+    assert series.left_out == tuple(
+        f"left out: the tests of {name}, which is not in this tree (no patch of it is carried)"
+        for name in ("cpupri-lines", "cpupri-split", "rq-readers", "fix-share-id")
     )
-    less = export(tree, tmp_path / "less", (), ("fix-cluster-key",))
+    less = exported(laid_out, tmp_path / "less", without=("fix-cluster-key",))
     assert less.changes == {*LAYOUT, "cluster-scan"}
     said = "left out: the tests of fix-cluster-key, which is not in this tree (--with fix-cluster-key adds both)"
     assert said in less.left_out
@@ -213,26 +202,15 @@ def test_patches_have_the_dates_of_their_sources(
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     ours: list[str] = []
     of_others: list[str] = []
-    for patch in export(open_kdir(cache, laid_out), tmp_path / "series", (), ()).patches:
+    for patch in exported(laid_out, tmp_path / "series").patches:
         date = re.search(r"^Date: (.+)", patch.read_text(), re.M)
         assert date
         (of_others if "Fix-the-key" in patch.name else ours).append(date[1])
     assert set(ours) == {"Tue, 14 Nov 2023 22:13:20 +0000"}
     assert len(of_others) == 1 and "14 Nov 2023" not in of_others[0]
     monkeypatch.delenv("SOURCE_DATE_EPOCH")
-    again = export(open_kdir(cache, laid_out), tmp_path / "again", (), ()).patches
+    again = exported(laid_out, tmp_path / "again").patches
     assert not any(re.search(r"^Date: .* 20(00|23) ", patch.read_text(), re.M) for patch in again)
-
-
-@pytest.mark.tools
-def test_suite_without_its_changes_is_left_out(kernel: Path, cache: Path, tmp_path: Path) -> None:
-    series = export(open_kdir(cache, kernel), tmp_path / "series", (), ())
-    assert [line.split(",")[0] for line in series.left_out if ", which tests only " in line] == [
-        "left out: sched_layout",
-        "left out: sched_cluster",
-    ]
-    names = " ".join(path.name for path in series.patches)
-    assert "cache-lines" not in names and "idle-CPU" not in names
 
 
 @pytest.mark.tools
@@ -258,14 +236,6 @@ def test_tests_are_those_of_a_check_where_nothing_is_marked(laid_out: Path, cach
 
 
 @pytest.mark.tools
-def test_exporting_again_changes_nothing(laid_out: Path, cache: Path, tmp_path: Path) -> None:
-    assert applied(laid_out, tmp_path / "series")
-    with pytest.raises(SchedlineError, match="has everything that the series would add"):
-        export(open_kdir(cache, laid_out), tmp_path / "again", (), ())
-    assert not (tmp_path / "again").exists()
-
-
-@pytest.mark.tools
 def test_tree_with_an_earlier_series_gets_the_hooks_of_today(laid_out: Path, cache: Path) -> None:
     topology = laid_out / "kernel/sched/topology.c"
     bare = topology.read_text()
@@ -279,7 +249,7 @@ def test_tree_with_an_earlier_series_gets_the_hooks_of_today(laid_out: Path, cac
 
 def test_tree_without_unifdef_is_refused(committed: Path, cache: Path, tmp_path: Path) -> None:
     with pytest.raises(SchedlineError, match=r"no scripts/unifdef\.c"):
-        export(open_kdir(cache, committed), tmp_path / "series", (), ())
+        exported(committed, tmp_path / "series")
 
 
 def test_every_patch_has_a_message_that_fits_a_mail() -> None:
@@ -303,17 +273,20 @@ def test_marks_are_those_of_the_changes() -> None:
 
 
 @pytest.mark.tools
-def test_cover_letter_and_base(kernel: Path, cache: Path, tmp_path: Path) -> None:
-    patches = export(open_kdir(cache, kernel), tmp_path / "series", (), ()).patches
-    cover = (tmp_path / "series/0000-cover-letter.txt").read_text()
-    assert "***" not in cover
-    sender = (tmp_path / "series/SENDER").read_text()
+def test_series_of_a_tree_without_the_changes(kernel: Path, cache: Path, tmp_path: Path) -> None:
+    series = exported(kernel, tmp_path / "series")
+    left_out = [line.split(",")[0] for line in series.left_out if ", which tests only " in line]
+    assert left_out == ["left out: sched_layout", "left out: sched_cluster"]
+    names = " ".join(path.name for path in series.patches)
+    assert "cache-lines" not in names and "idle-CPU" not in names
+    cover, sender = ((tmp_path / "series" / name).read_text() for name in ("0000-cover-letter.txt", "SENDER"))
+    assert "***" not in cover and "sender" not in cover.lower() and "kunit.py run" in cover
     assert "git am -s" in sender and "Assisted-by" not in sender  # the small tree has no Documentation/process/
-    assert "sender" not in cover.lower()
-    assert "kunit.py run" in cover
-    assert any(f"base-commit: {git(kernel, 'rev-parse', 'HEAD').strip()}" in path.read_text() for path in patches) or (
-        f"base-commit: {git(kernel, 'rev-parse', 'HEAD').strip()}" in cover
-    )
+    base = f"base-commit: {git(kernel, 'rev-parse', 'HEAD').strip()}"
+    assert any(base in path.read_text() for path in (tmp_path / "series").iterdir())
+    # Nor has it selftests.
+    git(kernel, "am", "-q", *map(str, series.patches))
+    assert not (kernel / "tools").exists()
 
 
 def test_directory_with_files_is_refused_before_the_tree_is_read(tmp_path: Path) -> None:
@@ -352,7 +325,7 @@ def test_author_is_the_users(kernel: Path, cache: Path, tmp_path: Path, monkeypa
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     with pytest.raises(SchedlineError, match="no author"):
-        export(open_kdir(cache, kernel), tmp_path / "series", (), ())
+        exported(kernel, tmp_path / "series")
 
 
 @pytest.mark.tools
@@ -361,26 +334,19 @@ def test_selftests_go_where_the_tree_has_their_library(kernel: Path, cache: Path
     write_files(top, {"lib.mk": ""})
     git(kernel, "add", "-A")
     git(kernel, "commit", "-q", "-m", "selftests")
-    series = export(open_kdir(cache, kernel), tmp_path / "series", (), ())
+    series = exported(kernel, tmp_path / "series")
     git(kernel, "am", "-q", *map(str, series.patches))
     there = {str(path.relative_to(top / "sched_latency")) for path in (top / "sched_latency").rglob("*")}
     every = selftest_files(programs())
     assert there == set(every)
-    assert {
-        "Makefile",
-        ".gitignore",
-        "config",
-        "settings",
-        "rt_wakeup.c",
-        "sched_latency.c",
-        "sched_latency.h",
-    } <= there
+    names = "Makefile .gitignore config settings rt_wakeup.c sched_latency.c sched_latency.h"
+    assert set(names.split()) <= there
     assert every["Makefile"] == (SELFTESTS / "sched_latency/Makefile").read_bytes()
     subjects = git(kernel, "log", "--reverse", "--format=%s", "--grep=^selftests/sched_latency:").splitlines()
     firsts = [(SELFTESTS / f"commit-messages/{name}.txt").read_text().splitlines()[0] for name in programs()]
     assert subjects == firsts
     with pytest.raises(SchedlineError, match="has everything"):
-        export(open_kdir(cache, kernel), tmp_path / "again", (), ())
+        exported(kernel, tmp_path / "again")
 
 
 TOP = SELFTESTS / "sched_latency"
@@ -398,9 +364,3 @@ def test_programs_come_one_by_one_and_those_that_only_measure_last() -> None:
         assert re.findall(r"^TEST_GEN_PROGS\w* \S+ (\w+)$", text, re.M) == list(some)
         assert files[".gitignore"].decode().split()[-number:] == sorted(some)
         assert {name for name in files if name.endswith(".c")} == {*(f"{name}.c" for name in some), *library}
-
-
-@pytest.mark.tools
-def test_tree_without_selftests_gets_none(kernel: Path, cache: Path, tmp_path: Path) -> None:
-    git(kernel, "am", "-q", *map(str, export(open_kdir(cache, kernel), tmp_path / "series", (), ()).patches))
-    assert not (kernel / "tools").exists()

@@ -16,13 +16,8 @@ from schedlib.layout.first_contract import Declaration, DraftGroup, first_contra
 from schedlib.layout.members import Member, Structure, Type
 
 NAMES = (
-    "__cacheline_group_begin__thing_read_tx",
-    "ops",
-    "mtu",
-    "__cacheline_group_end__thing_read_tx",
-    "sent",
-    "state",
-    "name",
+    *("__cacheline_group_begin__thing_read_tx", "ops", "mtu", "__cacheline_group_end__thing_read_tx"),
+    *("sent", "state", "name"),
 )
 
 
@@ -67,18 +62,14 @@ def test_groups_of_markers_and_of_what_somebody_says(tmp_path: Path) -> None:
 
 def test_classes_that_do_not_fit_stay_apart(tmp_path: Path) -> None:
     contract = read(tmp_path, first_contract(DECLARED, known=SAID))
-    assert [group.apart for group in contract.group] == ["thing.G1", "thing.G2", ""]
-    assert contract.exception == ()
+    assert [group.apart for group in contract.group] == ["thing.G1", "thing.G2", ""] and contract.exception == ()
     clauses = rules_of((tmp_path / "thing.toml",)).clauses
     assert [(clause.rule, clause.members, clause.others) for clause in clauses if clause.others] == [
         ("thing.G1", ("ops", "mtu"), ("sent",)),
         ("thing.G2", ("sent",), ("state.pending",)),
     ]
-
-
-def test_what_shares_a_line_now_is_an_exception(tmp_path: Path) -> None:
-    beside = declared(sent=320, state=324)
-    contract = read(tmp_path, first_contract(beside, known=SAID))
+    # What shares a line now is an exception.
+    contract = read(tmp_path, first_contract(declared(sent=320, state=324), known=SAID))
     [exception] = contract.exception
     assert (exception.group, exception.with_, exception.open) == ("access-1", ("access-2",), True)
     assert exception.why == "they share a line on toy: find out what that costs"
@@ -103,12 +94,9 @@ def test_groups_of_a_profile(known: Declaration, tmp_path: Path) -> None:
     assert "# measured: c2c.json: rt on 8 CPUs, qemu-x86_64, kernel aa: 84.7 % of 5,900 accesses are writes" in text
     assert ("measured-owner" in groups) is (known is not DECLARED)
     assert "# name" not in text.partition("# No source was found")[2]
-
-
-def test_guests_that_do_not_agree_measure_nothing(tmp_path: Path) -> None:
+    # Guests that do not agree measure nothing.
     other = (row("name", 5_900), row("ops", 90_000, "store"))
-    contract = read(tmp_path, first_contract(DECLARED, profile(USED, other)))
-    assert "measured-shared" not in contract.groups()
+    assert "measured-shared" not in read(tmp_path, first_contract(known, profile(USED, other))).groups()
 
 
 def test_a_structure_of_which_nothing_is_known(tmp_path: Path) -> None:
