@@ -61,13 +61,9 @@ def kind_in_c(kind: ClauseKind) -> str:
 
 
 def require_members(rules: Rules, source: Source, present: Collection[str]) -> None:
-    """Reject a tree that has a change, and in no configuration a member that the change's rules name.
+    """Raise SchedlineError if a tree has changes, and in no configuration a member that their rules name.
 
-    Args:
-        present: the changes that the tree has, by its source.
-
-    Raises:
-        SchedlineError: a structure or a member is missing. Judging the rules without it would prove nothing.
+    Judging the rules without it would prove nothing.
     """
     for tag, names, changes in rules.members:
         found = [each for name in names if (each := source.find(tag, name))]
@@ -153,7 +149,7 @@ def _indent(column: int) -> str:
     return "\t" * (column // 8) + " " * (column % 8)
 
 
-def _call(macro: str, arguments: Sequence[str], column: int) -> str:
+def _call(macro: str, arguments: Sequence[str], column: int, separator: str = ", ") -> str:
     """A macro's call that begins in a column, with as many arguments in a line as fit.
 
     An argument that is a call itself must have been made for the column behind the bracket.
@@ -161,12 +157,13 @@ def _call(macro: str, arguments: Sequence[str], column: int) -> str:
     start = column + len(macro) + 1
     rows: list[str] = []
     for argument in arguments:
+        more = separator + argument
         # checkpatch wants a long text whole, and on a line of its own.
-        if rows and "\n" not in argument and _end(rows[-1], start) + len(argument) + 6 <= _WIDTH:
-            rows[-1] += f", {argument}"
+        if rows and "\n" not in argument and _end(rows[-1], start) + len(more) + 4 <= _WIDTH:
+            rows[-1] += more
         else:
             rows.append(argument)
-    return f"{macro}(" + f",\n{_indent(start)}".join(rows) + ")"
+    return f"{macro}(" + f"{separator.rstrip()}\n{_indent(start)}".join(rows) + ")"
 
 
 def _end(text: str, column: int) -> int:
@@ -178,18 +175,6 @@ def _end(text: str, column: int) -> int:
 def _rows(rules: Rules, owner: str, source: Source, lists: Lists, column: int) -> list[str]:
     """The clauses of a rule, or the signs of a change, of which a tree has the members."""
     return [row for clause in rules.of(owner) if (row := _row(clause, source, lists, column))] or ["{ }"]
-
-
-def _wrapped(macro: str, words: Sequence[str], separator: str, column: int) -> str:
-    """A macro's call with one argument, which is broken where a line would be too long."""
-    start = column + len(macro) + 1
-    rows = [""]
-    for number, word in enumerate(words):
-        text = word + (separator if number + 1 < len(words) else "")
-        if rows[-1] and start + len(rows[-1] + text.rstrip()) + 4 > _WIDTH:
-            rows.append("")
-        rows[-1] += text
-    return f"{macro}(" + f"\n{_indent(start)}".join(row.rstrip() for row in rows) + ")"
 
 
 def _macro(text: str) -> str:
@@ -249,9 +234,9 @@ def _row(clause: Clause, source: Source, lists: Lists, column: int) -> str:
     arguments = [kind_in_c(clause.kind), clause.type]
     inner = column + len("KEEP(")
     if clause.members:
-        arguments.append(_wrapped("OF", _names(members, clause.type, lists), " ", inner))
+        arguments.append(_call("OF", _names(members, clause.type, lists), inner, " "))
     if others:
-        arguments.append(_wrapped("OTHERS", _names(others, clause.type, lists), " ", inner))
+        arguments.append(_call("OTHERS", _names(others, clause.type, lists), inner, " "))
     if clause.kind in ABOUT_LINES:
         line = {ANY_LINE: "ANY_LINE", LAST_LINE: "LAST_LINE"}.get(clause.arg, clause.arg)
         arguments.append(f"LINE_NR({line})")
@@ -259,7 +244,7 @@ def _row(clause: Clause, source: Source, lists: Lists, column: int) -> str:
         arguments.append(f"BYTES({clause.arg})")
     arguments += [f"HAS({_quoted(name)})" for name in clause.requires]
     if clause.needs:
-        arguments.append(_wrapped("WHEN", [in_table(condition) for condition in sorted(clause.needs)], " && ", inner))
+        arguments.append(_call("WHEN", [in_table(condition) for condition in sorted(clause.needs)], inner, " && "))
     return _call("KEEP", arguments, column)
 
 

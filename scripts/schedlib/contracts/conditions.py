@@ -4,23 +4,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-
-_LINE = re.compile(r"line (==|<=|>=) (\d+)")
-_MASK = re.compile(r"mask == (\d+)")
+from operator import eq, ge, le
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a kernel. None: it is not known.
+    """What is known of a kernel: bytes in a cache line, a pointer, a cpumask_var_t, a raw_spinlock_t; Kconfig values.
 
-    Attributes:
-        line: bytes in a cache line.
-        pointer: bytes in a pointer.
-        mask: bytes in a cpumask_var_t.
-        lock: bytes in a raw_spinlock_t.
-        config: Kconfig values by their CONFIG_ name.
+    None: it is not known.
     """
 
     line: int
@@ -32,43 +25,37 @@ class Facts:
 
 def in_words(condition: str) -> str:
     """What completes "needs ..."."""
-    if match := _LINE.fullmatch(condition):
-        least_or_most = {"==": "", ">=": "at least ", "<=": "at most "}[match[1]]
-        return f"lines of {least_or_most}{match[2]} bytes"
-    if match := _MASK.fullmatch(condition):
-        return f"a cpumask_var_t of {match[1]} bytes"
-    if condition.startswith("locks "):
-        return f"spinlocks {'with' if condition.endswith('debugged') else 'without'} debugging"
-    if condition == "64bit":
-        return "CONFIG_64BIT"
-    return f"{condition.removeprefix('!')}=n" if condition.startswith("!") else condition
+    return _meaning(condition)[0]
 
 
 def in_c(condition: str) -> str:
     """A constant expression of the kernel's C."""
-    if match := _LINE.fullmatch(condition):
-        return f"SMP_CACHE_BYTES {match[1]} {match[2]}"
-    if match := _MASK.fullmatch(condition):
-        return f"sizeof(cpumask_var_t) == {match[1]}"
-    if condition.startswith("locks "):
-        compared = ">" if condition.endswith("debugged") else "=="
-        return f"sizeof(raw_spinlock_t) {compared} sizeof(arch_spinlock_t)"
-    if condition == "64bit":
-        return "IS_ENABLED(CONFIG_64BIT)"
-    return f"{'!' if condition.startswith('!') else ''}IS_ENABLED({condition.removeprefix('!')})"
+    return _meaning(condition)[1]
 
 
 def is_met(condition: str, facts: Facts) -> bool | None:
     """Whether a kernel meets a condition; None if that is not known."""
-    if match := _LINE.fullmatch(condition):
-        wanted = int(match[2])
-        return {"==": facts.line == wanted, ">=": facts.line >= wanted, "<=": facts.line <= wanted}[match[1]]
-    if match := _MASK.fullmatch(condition):
-        return None if facts.mask is None else facts.mask == int(match[1])
+    return _meaning(condition)[2](facts)
+
+
+def _meaning(condition: str) -> tuple[str, str, Callable[[Facts], bool | None]]:
+    if match := re.fullmatch(r"line (==|<=|>=) (\d+)", condition):
+        words, compare = {"==": ("", eq), ">=": ("at least ", ge), "<=": ("at most ", le)}[match[1]]
+        size = int(match[2])
+        return f"lines of {words}{size} bytes", f"SMP_CACHE_BYTES {match[1]} {size}", lambda of: compare(of.line, size)
+    if match := re.fullmatch(r"mask == (\d+)", condition):
+        size = int(match[1])
+        words, c = f"a cpumask_var_t of {size} bytes", f"sizeof(cpumask_var_t) == {size}"
+        return words, c, lambda of: None if of.mask is None else of.mask == size
     if condition.startswith("locks "):
+        debugged = condition.endswith("debugged")
+        c = f"sizeof(raw_spinlock_t) {'>' if debugged else '=='} sizeof(arch_spinlock_t)"
+        words = f"spinlocks {'with' if debugged else 'without'} debugging"
         # An arch_spinlock_t has 4 bytes wherever SMP kernels run.
-        return None if facts.lock is None else (facts.lock > 4) is condition.endswith("debugged")
+        return words, c, lambda of: None if of.lock is None else (of.lock > 4) is debugged
     if condition == "64bit":
-        return None if facts.pointer is None else facts.pointer == 8
-    value = facts.config.get(condition.removeprefix("!"))
-    return None if value is None else value is not condition.startswith("!")
+        words, c = "CONFIG_64BIT", "IS_ENABLED(CONFIG_64BIT)"
+        return words, c, lambda of: None if of.pointer is None else of.pointer == 8
+    option, is_set = condition.removeprefix("!"), not condition.startswith("!")
+    words, c = (option, f"IS_ENABLED({option})") if is_set else (f"{option}=n", f"!IS_ENABLED({option})")
+    return words, c, lambda of: None if of.config.get(option) is None else of.config[option] is is_set

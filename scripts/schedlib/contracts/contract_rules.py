@@ -69,12 +69,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Rule:
-    """What is promised, and to whose benefit.
-
-    Attributes:
-        change: the kernel change that made the promise; empty in a pack.
-        source: commit or Message-ID of the change; in a pack whatever says so.
-    """
+    """What is promised, by which kernel change (in a pack by none), and the commit, Message-ID or other source."""
 
     id: str
     change: str

@@ -43,12 +43,9 @@ FITS: Mapping[AccessClass, tuple[AccessClass, ...]] = {
 
 @dataclass(frozen=True)
 class Use:
-    """The accesses to some members in one guest.
+    """How often each function read and wrote some members in one guest. An atomic operation counts as a write.
 
-    Attributes:
-        readers, writers: how often each function read and wrote them, without what the compiler put behind its name.
-            An atomic operation counts as a write.
-        fetched_reads, fetched_writes: those that missed and fetched what another CPU had written.
+    Those are fetched that missed, and fetched what another CPU had written.
     """
 
     readers: Counter[str]
@@ -145,14 +142,10 @@ def measured_class(use: Use, whole: int) -> AccessClass | None:
 
 @dataclass(frozen=True)
 class CheckedGroup:
-    """A group of a contract, held against a profile.
+    """A group of a contract, held against its class in each guest, and its use in the one in the middle.
 
-    Attributes:
-        measured: its class in each guest.
-        use: in the guest in the middle.
-        verdict: FAIL if no guest fits, INCONCLUSIVE if some do not or if nothing can be said.
-        text: what does not fit.
-        notes: functions that never came, and others that did.
+    FAIL if no guest fits, INCONCLUSIVE if some do not, which the text says, or if nothing can be said. The notes name
+    functions that never came, and others that did.
     """
 
     group: MemberGroup

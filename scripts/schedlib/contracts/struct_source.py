@@ -14,12 +14,9 @@ HEADERS = ("kernel/sched/sched.h", "kernel/sched/cpupri.h")
 
 @dataclass(frozen=True)
 class Declared:
-    """A structure or a member.
+    """A structure or a member, below #if with these expressions, all of which must be true.
 
-    Attributes:
-        guards: expressions of #if, all of which must be true.
-        type: tag of a member's structure; empty if its type is none, or a pointer.
-        has_offset: whether offsetof() and sizeof() can be asked of the member: not for bit fields and open arrays.
+    `type` is the tag of a member's structure, if its type is one. A bit field or an open array has no offset.
     """
 
     guards: tuple[str, ...]
@@ -48,11 +45,7 @@ class Source:
 
 
 def read_source(read: Callable[[str], str | None]) -> Source:
-    """The declarations of a tree.
-
-    Args:
-        read: returns the text of a file of the tree; None if there is no such file.
-    """
+    """The declarations of a tree, of which `read` returns the text of a file, if there is one."""
     structs: dict[str, Declared] = {}
     members: dict[tuple[str, str], Declared] = {}
     for file in HEADERS:
@@ -80,7 +73,7 @@ def without_comments(text: str) -> str:
 
 
 class Line(NamedTuple):
-    """A line of code. guards: the conditions under which it is compiled."""
+    """A line of code, and the conditions under which it is compiled."""
 
     number: int
     text: str
@@ -89,12 +82,9 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class StructText:
-    """A structure or union that is declared at the left margin.
+    """A structure or union at the left margin, with the conditions around it, and its lines behind the opening brace.
 
-    Attributes:
-        tag: "rq" of struct rq; "union futex_key"; of one without a tag "typedef mm_context_t" or "variable nohz".
-        guards: the conditions around it.
-        lines: behind its opening brace; the last one closes it, if it has more than one line.
+    The tag is "rq" of struct rq; "union futex_key"; of one without a tag "typedef mm_context_t" or "variable nohz".
     """
 
     tag: str

@@ -39,15 +39,13 @@ DAMAGE = (
 
 @dataclass(frozen=True)
 class Kind:
-    """A type.
+    """A type, with its tag or name if it has one; sizes are bytes.
 
     Attributes:
         sort: struct, union, enum, base, pointer, array, typedef, const, volatile, restrict, function or void.
-        name: its tag or name; empty if it has none.
-        size: in bytes.
         target: what it points to, is an array of, or is another name for.
         count: elements of an array; 0 if it is open.
-        align: in bytes, if an attribute demands it; else 1.
+        align: if an attribute demands it; else 1.
     """
 
     sort: str
@@ -60,11 +58,10 @@ class Kind:
 
 @dataclass(frozen=True)
 class RawMember:
-    """A member of a structure or union.
+    """A member of a structure or union; an unnamed one has no name.
 
     Attributes:
-        name: empty for an unnamed struct or union.
-        type: its type, for DebugInfo.kind().
+        type: for DebugInfo.kind().
         bit: its first bit, from the beginning of the structure.
         bits: the width of a bit field, else 0.
         align: in bytes, if an attribute demands it; else 1.

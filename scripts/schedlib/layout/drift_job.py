@@ -47,12 +47,9 @@ _ARCHS = {"aarch64": "arm64", "armv7l": "arm", "ppc64": "ppc64le"}
 
 @dataclass(frozen=True)
 class _Compared:
-    """One of the kernels.
+    """One of the kernels: its tree and commit with the file of each structure, or what is known of one that was built.
 
-    Attributes:
-        kernel: its tree and commit, or what is known of one that was built already.
-        files: what declares each structure in a tree, by its tag.
-        notes: what could not be compared.
+    The notes say what could not be compared.
     """
 
     operand: LayoutOperand
@@ -61,19 +58,15 @@ class _Compared:
     notes: list[str] = field(default_factory=list)
 
     @property
-    def name(self) -> str:
-        return self.operand.text
-
-    @property
     def arch(self) -> str:
         """The architecture of a built kernel; empty for a tree."""
         return _ARCHS.get(self.kernel.machine, self.kernel.machine) if isinstance(self.kernel, KnownKernel) else ""
 
     def about(self) -> DriftKernel:
         if isinstance(self.kernel, KnownKernel):
-            return DriftKernel(self.name, self.kernel.name, "", tuple(self.notes))
+            return DriftKernel(self.operand.text, self.kernel.name, "", tuple(self.notes))
         tree, commit = self.kernel
-        return DriftKernel(self.name, tree.origin, commit, tuple(self.notes))
+        return DriftKernel(self.operand.text, tree.origin, commit, tuple(self.notes))
 
     def note(self, text: str) -> None:
         """Say what could not be compared, once."""
@@ -154,7 +147,7 @@ def _document(
     compared = False
     for name, row in layouts.items():
         there = [(kernel, layout) for kernel, layout in zip(kernels, row, strict=True) if layout]
-        judged = judge_kernels(rules, [(kernel.name, layout) for kernel, layout in there])
+        judged = judge_kernels(rules, [(kernel.operand.text, layout) for kernel, layout in there])
         held: set[str] = set()
         for number, ((kernel, layout), now) in enumerate(zip(there, judged, strict=True)):
             cells += _cells(rules, name, now)
@@ -174,7 +167,7 @@ def _document(
     findings = [msgspec.structs.replace(each, columns=tuple(names)) for each, names in found.items()]
     red = any(each.kind.is_red for each in findings)
     # A kernel of which nothing was seen must not pass.
-    compared = compared and {each.kernel for each in cells} == {each.name for each in kernels}
+    compared = compared and {each.kernel for each in cells} == {each.operand.text for each in kernels}
     return LayoutDriftDocument(
         schema="layout-drift-2",
         tool=TOOL,

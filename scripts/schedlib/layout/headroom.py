@@ -21,13 +21,9 @@ from schedlib.layout.rule_judge import (
 
 @dataclass(frozen=True)
 class Guarded:
-    """A line on which a rule keeps some members.
+    """A line of a structure on which rules keep some members, which are in order of their offset.
 
     Attributes:
-        rules: ids of these rules.
-        type: tag of the structure.
-        line: its number.
-        members: the members that are kept there, by offset.
         left: bytes that can be added among them before the last one crosses the end of the line.
         free: bytes of the line that no member uses.
         pointer: size of a pointer.

@@ -114,11 +114,7 @@ MOST_NAMES = 8
 
 @dataclass(frozen=True)
 class JudgedColumn:
-    """One kernel: its layout with the rules' outcomes, or why it cannot be built.
-
-    Attributes:
-        absent: the reason why this architecture has no such configuration; then there is no layout.
-    """
+    """One kernel: its layout with the rules' outcomes, or why this architecture has no such configuration."""
 
     name: str
     layout: Layout | None

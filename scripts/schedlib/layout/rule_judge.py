@@ -29,15 +29,13 @@ _MOST_NAMES = 5
 
 @dataclass(frozen=True)
 class Layout:
-    """The structures of one kernel.
+    """The structures of one kernel, by tag, with all their members.
 
     Attributes:
         name: for people: "arm64+numa", a path.
         line: bytes in a cache line.
         assumed: why the line size or a condition is assumed and not known; empty when all is known.
-        holds: the conditions that are true.
-        unknown: the conditions of which nothing is known; the others are false.
-        structures: with all their members, by tag.
+        holds, unknown: the conditions that are true, and those of which nothing is known; the others are false.
     """
 
     name: str
@@ -107,11 +105,7 @@ class Unrecorded(Enum):
 
 @dataclass(frozen=True)
 class ClauseResult:
-    """A clause, its members and others that exist here, and the reason where it is n/a.
-
-    Attributes:
-        unrecorded: set where another source could judge it.
-    """
+    """A clause, its members and others that exist here, why it is n/a, and whether another source could judge it."""
 
     clause: Clause
     outcome: RuleOutcome
