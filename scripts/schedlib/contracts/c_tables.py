@@ -145,10 +145,6 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _indent(column: int) -> str:
-    return "\t" * (column // 8) + " " * (column % 8)
-
-
 def _call(macro: str, arguments: Sequence[str], column: int, separator: str = ", ") -> str:
     """A macro's call that begins in a column, with as many arguments in a line as fit.
 
@@ -158,18 +154,15 @@ def _call(macro: str, arguments: Sequence[str], column: int, separator: str = ",
     rows: list[str] = []
     for argument in arguments:
         more = separator + argument
+        *before, last = rows[-1].split("\n") if rows else [""]
+        end = len(last.expandtabs(8)) if before else start + len(last)
         # checkpatch wants a long text whole, and on a line of its own.
-        if rows and "\n" not in argument and _end(rows[-1], start) + len(more) + 4 <= _WIDTH:
+        if rows and "\n" not in argument and end + len(more) + 4 <= _WIDTH:
             rows[-1] += more
         else:
             rows.append(argument)
-    return f"{macro}(" + f"{separator.rstrip()}\n{_indent(start)}".join(rows) + ")"
-
-
-def _end(text: str, column: int) -> int:
-    """The column where a text ends that begins in a column."""
-    *before, last = text.split("\n")
-    return len(last.expandtabs(8)) if before else column + len(last)
+    indent = "\t" * (start // 8) + " " * (start % 8)
+    return f"{macro}(" + f"{separator.rstrip()}\n{indent}".join(rows) + ")"
 
 
 def _rows(rules: Rules, owner: str, source: Source, lists: Lists, column: int) -> list[str]:

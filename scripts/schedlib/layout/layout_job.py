@@ -59,7 +59,14 @@ def judge_layout(options: LayoutOptions) -> Verdict:
             "these contracts have no rules, so there is nothing to judge",
             'add a [[rule]] and a promise with its id, such as keep = "on one line": docs/contracts.md has them all',
         )
-    columns, fingerprint = _of_kernel(options, rules) if options.built else _of_tree(options, rules)
+    if options.built:
+        doctor.require(["layout"])
+        kernel = kernel_of(options.vmlinux)
+        layout = layout_of_kernel(options.vmlinux, kernel, rules)
+        columns = [judge_column(rules, kernel.name, layout, frozenset(options.expect or ()))]
+        fingerprint = {"kernel": kernel.name, "machine": kernel.machine}
+    else:
+        columns, fingerprint = _of_tree(options, rules)
     shown = pack_table if options.of_packs else table
     parts = (*failures(rules, columns), *shown(rules, columns), *key(rules), *notes(rules, columns))
     print(*parts, *open_findings(rules, columns), sep="\n")
@@ -72,15 +79,7 @@ def judge_layout(options: LayoutOptions) -> Verdict:
     return verdict
 
 
-def _of_kernel(options: LayoutOptions, rules: Rules) -> tuple[tuple[JudgedColumn, ...], dict[str, str]]:
-    doctor.require(["layout"])
-    kernel = kernel_of(options.vmlinux)
-    layout = layout_of_kernel(options.vmlinux, kernel, rules)
-    column = judge_column(rules, kernel.name, layout, frozenset(options.expect or ()))
-    return (column,), {"kernel": kernel.name, "machine": kernel.machine}
-
-
-def _of_tree(options: LayoutOptions, rules: Rules) -> tuple[tuple[JudgedColumn, ...], dict[str, str]]:
+def _of_tree(options: LayoutOptions, rules: Rules) -> tuple[list[JudgedColumn], dict[str, str]]:
     wanted = (pack_columns if options.of_packs else columns_for)(options.columns.arch, options.columns.config)
     ensure_tools(wanted)
     tree, composition = composed_tree(options.tree, options.changes, expect=options.expect, base=options.base)
@@ -105,7 +104,7 @@ def _of_tree(options: LayoutOptions, rules: Rules) -> tuple[tuple[JudgedColumn, 
         "machine": platform.machine(),
         **{f"compiler {column.arch.name}": compiler_of(column.arch) for column in wanted},
     }
-    return tuple(columns), fingerprint
+    return columns, fingerprint
 
 
 MOST_NAMES = 8
@@ -130,10 +129,9 @@ class JudgedColumn:
 def judge_column(rules: Rules, name: str, layout: Layout, expected: frozenset[str]) -> JudgedColumn:
     """Check every rule on one kernel."""
     results = tuple(judge_rule(rules, rule.id, layout, expected) for rule in rules.rules)
-    presence: dict[str, PresenceName] = {
-        change: presence_of(rules, change, layout)[0].value for change in rules.changes()
-    }
-    return JudgedColumn(name, layout, results, presence)
+    return JudgedColumn(
+        name, layout, results, {each: presence_of(rules, each, layout)[0].value for each in rules.changes()}
+    )
 
 
 def verdict_of(columns: Sequence[JudgedColumn], require: Sequence[str] = ()) -> Verdict:
@@ -154,11 +152,10 @@ def _lacking(columns: Sequence[JudgedColumn], require: Sequence[str]) -> list[st
 def table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
     """The matrix, one kernel on each line, a rule in each column; notes() lists the kernels that cannot be built."""
     rows = [["", "line", *(rule.id.rpartition(".")[2] for rule in rules.rules)]]
-    rows += [
-        [column.name, str(column.layout.line), *(_word(column.outcome(rule.id)) for rule in rules.rules)]
-        for column in columns
-        if column.layout
-    ]
+    for column in columns:
+        if column.layout:
+            outcomes = (_word(column.outcome(rule.id)) for rule in rules.rules)
+            rows.append([column.name, str(column.layout.line), *outcomes])
     yield from aligned(rows, " ")
 
 
@@ -267,10 +264,8 @@ def open_findings(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str
                 ones |= set(some[0])
                 others |= set(some[1])
         if names:
-            one, other = (
-                " ".join(name for name in all_ if name in seen)
-                for all_, seen in ((finding.members, ones), (finding.others, others))
-            )
+            one = " ".join(name for name in finding.members if name in ones)
+            other = " ".join(name for name in finding.others if name in others)
             where = f" ({', '.join(names)})" if len(names) < len(layouts) else ""
             yield f"open finding, struct {finding.type}: {one} on a line with {other}: {finding.why}{where}"
 

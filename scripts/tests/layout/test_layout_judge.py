@@ -42,25 +42,11 @@ def outcome(what: Clause, where: Layout) -> tuple[RuleOutcome, str]:
 
 
 CASES = [
-    (clause(ClauseKind.ALIGNED, "a"), rq(("a", 64, 8)), rq(("a", 72, 8))),
-    (clause(ClauseKind.ALIGNED, "a b"), rq(("a", 64, 8), ("b", 0, 4)), rq(("a", 64, 8), ("b", 4, 4))),
-    (clause(ClauseKind.ON_LINE, "a b", 1), rq(("a", 64, 8), ("b", 120, 8)), rq(("a", 64, 8), ("b", 120, 9))),
-    (clause(ClauseKind.ON_LINE, "a", 1), rq(("a", 64, 8)), rq(("a", 60, 8))),
-    (clause(ClauseKind.ON_LINE, "a b", ANY_LINE), rq(("a", 128, 8), ("b", 136, 8)), rq(("a", 128, 8), ("b", 192, 8))),
-    (clause(ClauseKind.ON_LINE, "a", LAST_LINE), rq(("a", 192, 8)), rq(("a", 184, 8))),
-    (clause(ClauseKind.STARTS_ON, "a", 1), rq(("a", 120, 80)), rq(("a", 56, 80))),
-    (clause(ClauseKind.STARTS_ON, "a b", ANY_LINE), rq(("a", 0, 4), ("b", 60, 80)), rq(("a", 0, 4), ("b", 64, 8))),
-    (clause(ClauseKind.APART, "a b"), rq(("a", 0, 8), ("b", 64, 8)), rq(("a", 0, 8), ("b", 56, 8))),
     (clause(ClauseKind.APART, "a b"), rq(("a", 0, 64), ("b", 64, 8)), rq(("a", 0, 65), ("b", 72, 8))),
     (
         clause(ClauseKind.APART, "a b c"),
         rq(("a", 0, 8), ("b", 64, 8), ("c", 72, 8)),
         rq(("a", 0, 8), ("b", 64, 8), ("c", 8, 8)),
-    ),
-    (
-        clause(ClauseKind.ALONE, "a b"),
-        rq(("a", 0, 8), ("b", 8, 8), ("c", 64, 8)),
-        rq(("a", 0, 8), ("b", 8, 8), ("c", 16, 1)),
     ),
     (clause(ClauseKind.ALONE, "a b"), rq(("a", 0, 8), ("b", 64, 8)), rq(("a", 0, 8), ("b", 64, 8), ("c", 72, 1))),
     (
@@ -74,26 +60,13 @@ CASES = [
         rq(("a", 0, 8), ("b", 64, 8), ("c", 72, 8)),
     ),
     (clause(ClauseKind.ALONE, "a"), rq(("a", 68, 4), ("c", 0, 64)), rq(("a", 68, 4), ("c", 0, 65))),
-    (clause(ClauseKind.FOLLOWS, "b a"), rq(("a", 0, 8), ("b", 8, 8)), rq(("b", 0, 8), ("a", 8, 8))),
     (clause(ClauseKind.FOLLOWS, "b a"), rq(("a", 0, 8), ("b", 1, 8)), rq(("a", 0, 8), ("b", 0, 8))),
-    (clause(ClauseKind.SAME_OFFSET, "a b"), rq(("a", 8, 8), ("b", 8, 8)), rq(("a", 8, 8), ("b", 16, 8))),
-    (clause(ClauseKind.OWN_OFFSET, "a b"), rq(("a", 8, 8), ("b", 16, 8)), rq(("a", 8, 8), ("b", 8, 8))),
-    (clause(ClauseKind.HEADROOM, "a b", 8), rq(("a", 0, 8), ("b", 48, 8)), rq(("a", 0, 8), ("b", 49, 8))),
-    (clause(ClauseKind.TYPE_ALIGNED), rq(align=128), rq(align=32)),
-    (clause(ClauseKind.TYPE_PADDED), rq(size=256), rq(size=250)),
-    (clause(ClauseKind.TYPE_SMALL), rq(size=63), rq(size=64)),
     (clause(ClauseKind.TYPE_MOST, "", 64), rq(size=64), rq(size=65)),
-    (clause(ClauseKind.TYPE_MOST, "a", 56), rq(("a", 8, 8), size=64), rq(("a", 8, 7), size=64)),
     (clause(ClauseKind.TYPE_MOST, "a", 64), rq(("a", 64, 24), size=128), rq(("a", 72, 24), size=128)),
     (clause(ClauseKind.TYPE_MOST, "a", 64), rq(("a", 64, 24), size=128), rq(("a", 64, 24), size=192)),
-    (clause(ClauseKind.TYPE_GAPS, "", 4), rq(("a", 0, 4), ("b", 8, 8), size=16), rq(("a", 0, 3), ("b", 8, 8), size=16)),
     (clause(ClauseKind.TYPE_GAPS, "", 0), rq(("a", 0, 16), size=16), rq(("a", 0, 16), size=17)),
-    (
-        clause(ClauseKind.UNBROKEN, "a b"),
-        rq(("a", 0, 8), ("b", 16, 8), ("c", 24, 8)),
-        rq(("a", 0, 8), ("c", 8, 4), ("b", 16, 8)),
-    ),
 ]
+"""What KINDS in test_layout_mirror.py does not have, which holds every kind."""
 
 
 @pytest.mark.parametrize(
@@ -102,10 +75,6 @@ CASES = [
 def test_kind(what: Clause, good: Layout, bad: Layout) -> None:
     assert outcome(what, good) == (RuleOutcome.PASS, "")
     assert outcome(what, bad) == (RuleOutcome.FAIL, "")
-
-
-def test_every_kind_has_a_case() -> None:
-    assert {what.kind for what, _, _ in CASES} == set(ClauseKind)
 
 
 HAPPENED = [
