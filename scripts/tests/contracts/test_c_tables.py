@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The C tables say what the rules say, for the members that a tree has."""
+"""The C tables say what the rules say, for the members that a tree has; and conditions what a kernel meets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import toys
 
 from schedlib.contracts.c_tables import in_table, kind_in_c, require_members, rule_table
-from schedlib.contracts.conditions import in_c
+from schedlib.contracts.conditions import Facts, in_c, in_words, is_met
 from schedlib.contracts.contract_rules import CONTRACTS, WORDS, our_rules, rules_of
 from schedlib.contracts.struct_source import read_source
 from schedlib.errors import SchedlineError
@@ -217,3 +217,32 @@ def test_only_our_own_builds_get_the_signs_of_changes() -> None:
     listed = RULES.split("layout_changes[] = {\n")[1]
     assert re.findall(r'^\t\{ "(.+)", CLAUSES', listed, re.M) == list(our_rules().changes())
     assert "layout_changes" not in rule_table(our_rules().only({"rd-lines"}), toys.toy_source())
+
+
+KNOWN = Facts(64, 8, 8, 4, {"CONFIG_SMP": True, "CONFIG_X": False, "CONFIG_Y": None})
+LOCKS = "spinlocks with"
+UNKNOWN = Facts(128, None, None, None, {})
+
+
+@pytest.mark.parametrize(
+    ("condition", "words", "expression", "met", "elsewhere"),
+    [
+        ("line == 64", "lines of 64 bytes", "SMP_CACHE_BYTES == 64", True, False),
+        ("line >= 64", "lines of at least 64 bytes", "SMP_CACHE_BYTES >= 64", True, True),
+        ("line <= 64", "lines of at most 64 bytes", "SMP_CACHE_BYTES <= 64", True, False),
+        ("mask == 8", "a cpumask_var_t of 8 bytes", "sizeof(cpumask_var_t) == 8", True, None),
+        ("mask == 64", "a cpumask_var_t of 64 bytes", "sizeof(cpumask_var_t) == 64", False, None),
+        ("locks plain", f"{LOCKS}out debugging", "sizeof(raw_spinlock_t) == sizeof(arch_spinlock_t)", True, None),
+        ("locks debugged", f"{LOCKS} debugging", "sizeof(raw_spinlock_t) > sizeof(arch_spinlock_t)", False, None),
+        ("64bit", "CONFIG_64BIT", "IS_ENABLED(CONFIG_64BIT)", True, None),
+        ("CONFIG_SMP", "CONFIG_SMP", "IS_ENABLED(CONFIG_SMP)", True, None),
+        ("!CONFIG_SMP", "CONFIG_SMP=n", "!IS_ENABLED(CONFIG_SMP)", False, None),
+        ("!CONFIG_X", "CONFIG_X=n", "!IS_ENABLED(CONFIG_X)", True, None),
+        ("CONFIG_Y", "CONFIG_Y", "IS_ENABLED(CONFIG_Y)", None, None),
+    ],
+)
+def test_condition(condition: str, words: str, expression: str, met: bool | None, elsewhere: bool | None) -> None:
+    assert in_words(condition) == words
+    assert in_c(condition) == expression
+    assert is_met(condition, KNOWN) is met
+    assert is_met(condition, UNKNOWN) is elsewhere
