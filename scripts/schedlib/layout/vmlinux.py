@@ -39,13 +39,8 @@ _MACHINES = {
 _FIXED_LINES = {"aarch64": 64, "ppc64": 128, "ppc64le": 128, "s390x": 256, "riscv64": 64}
 """L1_CACHE_BYTES where arch/*/include/asm/cache.h leaves no choice."""
 
-_SHIFTS = {
-    "x86_64": "CONFIG_X86_L1_CACHE_SHIFT",
-    "i386": "CONFIG_X86_L1_CACHE_SHIFT",
-    "i686": "CONFIG_X86_L1_CACHE_SHIFT",
-    "arm": "CONFIG_ARM_L1_CACHE_SHIFT",
-    "armv7l": "CONFIG_ARM_L1_CACHE_SHIFT",
-}
+_SHIFTS = dict.fromkeys(("x86_64", "i386", "i686"), "CONFIG_X86_L1_CACHE_SHIFT")
+_SHIFTS |= dict.fromkeys(("arm", "armv7l"), "CONFIG_ARM_L1_CACHE_SHIFT")
 _USUAL_SHIFT = 6
 
 
@@ -58,29 +53,16 @@ class KnownKernel:
     config: Mapping[str, str]
 
 
-def running_kernel() -> KnownKernel:
-    """The kernel of this machine; its configuration from /proc/config.gz, else from /boot."""
-    release, config = platform.release(), ""
-    try:
-        config = gzip.decompress(Path("/proc/config.gz").read_bytes()).decode(errors="replace")
-    except (OSError, EOFError, zlib.error):
-        for path in (f"/boot/config-{release}", f"/lib/modules/{release}/config"):
-            with suppress(OSError):
-                config = Path(path).read_text(errors="replace")
-                break
-    return KnownKernel(f"running {release}", platform.machine(), parse_config(config))
-
-
 def kernel_of(path: Path | None) -> KnownKernel:
     """What is known about a vmlinux, or the running kernel for None.
 
-    The configuration of a vmlinux is embedded (CONFIG_IKCONFIG) or in a .config beside it.
+    The configuration is embedded (CONFIG_IKCONFIG) or in a .config beside it; that of the running kernel in /boot, too.
 
     Raises:
         SchedlineError: it cannot be read.
     """
     if path is None:
-        return running_kernel()
+        return _running_kernel()
     machine, embedded = platform.machine(), ""
     try:
         with path.open("rb") as file:
@@ -96,6 +78,18 @@ def kernel_of(path: Path | None) -> KnownKernel:
         with suppress(OSError):
             embedded = (path.parent / ".config").read_text(errors="replace")
     return KnownKernel(str(path), machine, parse_config(embedded))
+
+
+def _running_kernel() -> KnownKernel:
+    release, config = platform.release(), ""
+    try:
+        config = gzip.decompress(Path("/proc/config.gz").read_bytes()).decode(errors="replace")
+    except (OSError, EOFError, zlib.error):
+        for path in (f"/boot/config-{release}", f"/lib/modules/{release}/config"):
+            with suppress(OSError):
+                config = Path(path).read_text(errors="replace")
+                break
+    return KnownKernel(f"running {release}", platform.machine(), parse_config(config))
 
 
 def _embedded_config(file: BinaryIO) -> str:
