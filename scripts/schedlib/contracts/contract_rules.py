@@ -186,10 +186,7 @@ def our_rules() -> Rules:
 
 
 def pack_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
-    """The rules of packs, and of contracts that somebody keeps elsewhere. The pack `sched` is of the five changes.
-
-    Raises SchedlineError: a contract is wrong, is no pack's, or a directory has none.
-    """
+    """The rules of packs, and of contracts that somebody keeps elsewhere. The pack `sched` is of the five changes."""
     paths: list[Path] = []
     # The five changes come first, whatever the order.
     names = sorted(packs, key=lambda name: name != CONTRACTS.name)
@@ -214,10 +211,7 @@ def pack_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
 
 
 def rules_of(paths: tuple[Path, ...]) -> Rules:
-    """The rules of some contracts, in the order of the changes and of their ids.
-
-    Raises SchedlineError: a contract is wrong, or two contradict each other.
-    """
+    """The rules of some contracts, in the order of the changes and of their ids; SchedlineError if one is wrong."""
     with plain_toml("changes.toml") as rows:
         sources = {name: row.get("source", "") for name, row in rows.items()}
     contracts = [(path, read_contract(path)) for path in paths]
@@ -258,11 +252,7 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
 
 
 def unknown_members(rules: Rules, read: Callable[[str], str | None]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The members, in all their spellings, that the file which declares their structure has in no configuration.
-
-    Args:
-        read: returns the text of a file of the tree; None if there is no such file.
-    """
+    """The members, in all spellings, that the file of their structure has in no configuration; `read` has its text."""
     texts = {file: read(file) for file in sorted(set(rules.files.values()))}
     for tag, names, _ in rules.members:
         text = texts[rules.files[tag]]

@@ -159,10 +159,7 @@ def holds(changes: Collection[str] | None, suites: Collection[str] | None) -> fr
 
 
 def told(file: Path, held: Collection[str]) -> str:
-    """The text of a file, as it is true of a series that holds these names.
-
-    Raises SchedlineError: a line needs a name that no series has.
-    """
+    """The text of a file, as it is true of a series that holds these names; SchedlineError for a name of none."""
     known = holds(None, None).union(PROCESS)
     kept: list[str] = []
     keep = True
@@ -332,15 +329,10 @@ def _refuse_old(tree: Tree) -> None:
 
 
 def export(tree: Tree, out: Path, with_: Collection[str], without: Collection[str]) -> ExportedSeries:
-    """Write the series.
+    """Write the series into a new or empty directory.
 
-    The cover letter is a .txt file, so that `git am *.patch` takes only the patches.
-
-    Args:
-        out: a new or empty directory.
-
-    Raises SchedlineError: an id is unknown, a change does not apply, git has no author, or the tree is too old, or has
-    everything already.
+    The cover letter is a .txt file, so that `git am *.patch` takes only the patches. SchedlineError: an id is unknown,
+    a change does not apply, git has no author, or the tree is too old, or has everything already.
     """
     known(with_, "--with")
     known(without, "--without")
@@ -393,10 +385,7 @@ def _write(series: _Series, out: Path, fixes: Sequence[str], changes: Sequence[s
 
 
 def export_tree(chosen: TreeOptions, changes: ChangeOptions, out: Path | None) -> Verdict:
-    """Write the series of a tree, and print where it is. Without `out`, it replaces an earlier one in the cache.
-
-    Raises SchedlineError: see export(); or the tree is not available.
-    """
+    """Write the series of a tree, and print where it is. Without `out`, it replaces an earlier one in the cache."""
     doctor.require(["compile", *chosen.needs])
     cache = cache_dir()
     tree = open_tree(cache, chosen)

@@ -31,10 +31,7 @@ def pack_columns(archs: Sequence[str], configs: Sequence[str]) -> tuple[Column, 
 
 
 def ensure_tools(columns: Sequence[Column]) -> None:
-    """Check that this machine has the tools to compile these columns.
-
-    Raises SchedlineError: something is missing; the next step installs it.
-    """
+    """Check that this machine has the tools to compile these columns; SchedlineError if something is missing."""
     packages = {column.arch.package: column.arch for column in columns if column.arch.compiler}
     compilers = [
         doctor.Need(f"{arch.compiler}gcc", package, f"compiles for {arch.name}", frozenset({"layout"}))
@@ -54,10 +51,7 @@ def ensure_tools(columns: Sequence[Column]) -> None:
 def composed_tree(
     chosen: TreeOptions, changes: ChangeOptions, *, expect: Collection[str] | None = None, base: str | None = None
 ) -> tuple[Tree, Composition]:
-    """The tree that the options name, with the tests and the changes on top.
-
-    Raises SchedlineError: there is no such tree, or a change does not apply to it.
-    """
+    """The tree that the options name, with tests and changes on top; SchedlineError if a change does not apply."""
     doctor.require(["build", *chosen.needs])
     tree = open_tree(cache_dir(), chosen)
     composition = compose(tree, with_=changes.with_, without=changes.without, expect=expect, base=base)
@@ -66,10 +60,7 @@ def composed_tree(
 
 
 def composed_operand(operand: LayoutOperand) -> tuple[Tree, Composition]:
-    """The tree that an operand names, with the tests, and of the carried changes those alone that it names.
-
-    Raises SchedlineError: see composed_tree().
-    """
+    """The tree that an operand names, with the tests, and of the carried changes those alone that it names."""
     carried = PatchSet(operand.series).default() if operand.series else ()
     without = tuple(name for name in carried if name not in operand.changes)
     return composed_tree(TreeOptions(operand.path, operand.series), ChangeOptions(operand.changes, without))

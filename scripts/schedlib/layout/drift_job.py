@@ -93,10 +93,7 @@ class _Compared:
 
 
 def compare_all(options: DriftOptions) -> Verdict:
-    """Compare kernels, and print and write what became of the contracts.
-
-    Raises SchedlineError: a kernel cannot be read or fetched, or this machine lacks a tool.
-    """
+    """Compare kernels, and print and write what became of the contracts."""
     started = datetime.now(UTC)
     doctor.require(["layout"])
     rules = pack_rules(options.pack or (CONTRACTS.name, *pack_names()), options.contracts)

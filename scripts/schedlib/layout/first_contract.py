@@ -241,10 +241,7 @@ def _value(value: object) -> str:
 
 
 def init_contract(options: InitOptions) -> Verdict:
-    """Write a first contract of a structure.
-
-    Raises SchedlineError: there is no such structure, or the tree or the machine does not allow it.
-    """
+    """Write a first contract of a structure."""
     struct = options.struct
     out = None if options.out == Path("/dev/stdout") else options.out
     if out and (out.is_dir() or not (out.suffix or out.exists())):

@@ -43,15 +43,13 @@ def steps(tree: Tree, composition: Composition, patch: bytes) -> tuple[str, str]
     """The commits of a composed tree without and with the patch.
 
     If the tree has the patch already, the commit without it is made or found. Without applied changes this includes a
-    patch that is among the tree's last commits.
-
-    Raises:
-        SchedlineError: the patch neither applies nor is in the tree.
+    patch that is among the tree's last commits. SchedlineError: it neither applies nor is in the tree.
     """
     message = "patch on standard input\n"
     is_plain = composition.commit == composition.tests
     # The tests add lines to a Makefile. A patch that does so, too, applies only to the tree without the tests.
-    for base in (composition.commit, tree.base) if is_plain else (composition.commit,):
+    bases = (composition.commit, tree.base) if is_plain else (composition.commit,)
+    for base in bases:
         if after := apply_diff(tree, base, patch, message):
             return base, after
         if before := apply_diff(tree, base, patch, message, "--reverse"):
@@ -65,7 +63,7 @@ def steps(tree: Tree, composition: Composition, patch: bytes) -> tuple[str, str]
             if set(_patch_ids(tree, shown)) == set(own):
                 return git(tree.src, "rev-parse", f"{commit}^"), commit
     # As `git am -3` does: by the blobs that the patch names.
-    for base in (composition.commit, tree.base) if is_plain else (composition.commit,):
+    for base in bases:
         if after := apply_diff(tree, base, patch, message, "--3way"):
             return base, after
     where = f", and is not among its last {_HISTORY} commits" if is_plain else " with the changes that it was given"
@@ -135,9 +133,6 @@ def opened(options: LayoutOptions | InitOptions, patch: bytes = b"") -> Iterator
     """The kernel that options name, without and with a patch.
 
     Where it was built, its own compiler, configuration and commands are used, unless the options name others.
-
-    Raises:
-        SchedlineError: the patch does not belong to the tree, or the tree or the machine does not allow it.
     """
     if own := chosen_build(options):
         of_git = None

@@ -104,10 +104,7 @@ def diff_layouts(options: LayoutDiffOptions) -> Verdict:
 
 
 def show_struct(options: LayoutOptions, patch: bytes | None = None) -> Verdict:
-    """Print every line of a structure, on each kernel asked for; with a patch, without and with it.
-
-    Raises SchedlineError: there is no such structure, or the tree, the kernel or the machine does not allow it.
-    """
+    """Print every line of a structure, on each kernel asked for; with a patch, without and with it."""
     struct = options.struct or ""
     if options.built:
         layouts = [layout_of_built(options.vmlinux, Rules((), (), files={struct: ""}))]

@@ -48,10 +48,7 @@ from schedlib.verdict import Verdict
 
 
 def judge_layout(options: LayoutOptions) -> Verdict:
-    """Check every rule on the layouts that the options name.
-
-    Raises SchedlineError: the tree, the kernel or the machine does not allow it.
-    """
+    """Check every rule on the layouts that the options name."""
     started = datetime.now(UTC)
     rules = pack_rules(options.pack, options.contracts) if options.of_packs else our_rules()
     if not rules.rules:
@@ -184,11 +181,7 @@ def key(rules: Rules) -> Iterator[str]:
 
 
 def advice(verdict: Verdict, columns: Sequence[JudgedColumn], require: Sequence[str], source: Sequence[str]) -> str:
-    """Why a verdict is neither PASS nor FAIL, and what to do next; empty for PASS and FAIL.
-
-    Args:
-        source: options of `schedline layout` that name what was judged.
-    """
+    """Why a verdict is neither PASS nor FAIL, and what to do next; `source` are options that name what was judged."""
     if verdict is Verdict.ERROR:
         return f"--require: {', '.join(_lacking(columns, require))} is n/a everywhere; the lines above say why"
     if verdict is not Verdict.INCONCLUSIVE:

@@ -109,10 +109,7 @@ def show_rules(options: RulesOptions) -> Verdict:
 
 
 def rules_text(directory: str) -> str:
-    """The rules of the structures that a directory or file of the kernel declares.
-
-    Raises SchedlineError: there is no contract of a structure from there.
-    """
+    """The rules of the structures that a directory or file declares; SchedlineError if none has a contract."""
     rules = pack_rules((CONTRACTS.name, *pack_names()))
     change_of = {rule.id: change_table()[rule.change] for rule in rules.rules if rule.change}
     # What the rules of a change are about is declared where the change is recognised.

@@ -113,10 +113,7 @@ def redefined_variables(patch: bytes) -> Iterator[Finding]:
 
 
 def variables_of(path: Path) -> list[Variable]:
-    """The variables of an ELF file; those with several names once for each.
-
-    Raises SchedlineError: it cannot be read, or has no symbols.
-    """
+    """The variables of an ELF file; those with several names once for each; SchedlineError if it has none."""
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)
@@ -238,10 +235,7 @@ def _has_section(path: Path, name: str) -> bool:
 
 
 def show_variables(options: LayoutOptions) -> Verdict:
-    """Print the contracted variables of one or more kernels with their neighbours, and which rules break.
-
-    Raises SchedlineError: there is no such kernel, or it cannot be read.
-    """
+    """Print the contracted variables of one or more kernels with their neighbours, and which rules break."""
     doctor.require(["layout"])
     contracts = read_toml(VARIABLES, VariableContracts).variable
     every: list[JudgedVariable] = []

@@ -57,9 +57,6 @@ def kernel_of(path: Path | None) -> KnownKernel:
     """What is known about a vmlinux, or the running kernel for None.
 
     The configuration is embedded (CONFIG_IKCONFIG) or in a .config beside it; that of the running kernel in /boot, too.
-
-    Raises:
-        SchedlineError: it cannot be read.
     """
     if path is None:
         return _running_kernel()
@@ -112,10 +109,7 @@ def layout_of_built(vmlinux: Path | None, rules: Rules) -> Layout:
 
 
 def layout_of_kernel(path: Path | None, kernel: KnownKernel, rules: Rules) -> Layout:
-    """The layout in a file with DWARF or BTF, or of the running kernel for None.
-
-    Raises SchedlineError: it has no debug information, or cannot be read.
-    """
+    """The layout in a file with DWARF or BTF, or of the running kernel for None; SchedlineError without either."""
     # The last three tell the sizes of masks, locks and pointers.
     tags = tuple(dict.fromkeys((*rules.types(), *rules.files, "rq", "root_domain", "cpupri")))
     paths = ((tag, name) for tag, names, _ in rules.members for name in names)
