@@ -180,7 +180,7 @@ def test_assertions_compile(name: str, inline_512: Path) -> None:
     tree, commit = asserted()
     wanted = column(name, inline_512)
     ensure_tools([wanted])
-    assert made(cache_dir(), tree, commit, wanted, FILE.replace(".c", ".o"))
+    assert all_read(cache_dir(), tree, commit, wanted, [FILE.replace(".c", ".o")], Path.read_bytes)
 
 
 @pytest.mark.parametrize(
