@@ -30,7 +30,7 @@ from schedlib.verdict import Verdict
 
 @dataclass(frozen=True)
 class CheckPlan:
-    """The guests to boot: target, CPU counts, expected changes, what is asked for, and the suites that are left out."""
+    """The guests to boot."""
 
     target: Target
     classes: tuple[int, ...]
@@ -40,7 +40,7 @@ class CheckPlan:
     left_out: tuple[KunitSuite, ...] = ()
 
     def tests(self, cpus: int) -> tuple[str, ...]:
-        """The tests that a guest with this number of CPUs has to run: the KUnit suites, or the selftests instead."""
+        """The tests that a guest with this number of CPUs has to run."""
         without = [suite.name for suite in self.left_out]
         return expected_tests(cpus, self.options.only, without, selftests=self.options.selftests)
 
@@ -96,10 +96,8 @@ def boot_and_judge(
         argv = command_line(target, kernel.image, cpus, plan.parameters(), accel, plan.topology, programs)
         with step(f"booting {name}"):
             run = run_guest(argv, out / f"{name}.log", options.timeout or target.timeout)
-        log = run.log.read_bytes()
-        judgement = judge(
-            log, expected, ending=run.ending, require=options.require, times=run.times, known_races=explained
-        )
+        log, how = run.log.read_bytes(), run.ending
+        judgement = judge(log, expected, ending=how, require=options.require, times=run.times, known_races=explained)
         problems = list(not_held(our_rules(), judgement.tests, plan.expected))
         if layout:
             problems += disagreements(our_rules(), layout, judgement.tests, plan.expected)

@@ -51,39 +51,35 @@ from schedlib.verdict import Verdict, worst
 MADE_WITH = ("check", "console", "contracts", "formats", "guest", "kernel", "layout", "tree")
 """The folders of schedlib that a verdict depends on, besides the modules at its top."""
 
-REPEATED = (Verdict.PASS, Verdict.FAIL)
-"""The other verdicts depend on the machine or on what is missing, so the next check may reach a different one."""
-
 
 def check(options: CheckOptions) -> Verdict:
     """Check a tree, or each variant of cpupri-split in it; SchedlineError if that cannot be done."""
     if not options.cpupri:
-        return check_one(options)
+        return _check(options)
     out = results_directory(cache_dir(), options.out)
-    verdicts = {name: check_one(options.variant(name, out)) for name in options.cpupri}
+    verdicts = {name: _check(options.variant(name, out)) for name in options.cpupri}
     verdict = worst(verdicts.values())
     each = ", ".join(f"{name} {one.name}" for name, one in verdicts.items())
     print(f"verdict of {len(verdicts)} cpupri variants: {verdict.name} ({each})")
     return verdict
 
 
-def check_one(options: CheckOptions) -> Verdict:
-    """Check a tree in one configuration."""
+def _check(options: CheckOptions) -> Verdict:
     started = datetime.now(UTC)
     cache = cache_dir()
     doctor.require(["build", *options.tree.needs])
     tree = open_tree(cache, options.tree)
     target, reason = choose(tree, options.on or (SANITIZED if options.sanitize else None))
+    needed = [*options.config]
     if options.sanitize:
         target = with_sanitizer(target, options.sanitize)
+        needed.insert(0, options.sanitize)
     if reason:
         say(f"note: {reason}")
     if options.selftests:
         doctor.require([f"{target.name}-selftests"])
-    needed = [selftests.FRAGMENT if options.selftests else "", options.sanitize or "", *options.config]
-    kernel_plan = plan_kernel(
-        tree, target, [*filter(None, needed)], changes=options.changes, expect=options.expect, base=options.base
-    )
+        needed.insert(0, selftests.FRAGMENT)
+    kernel_plan = plan_kernel(tree, target, needed, changes=options.changes, expect=options.expect, base=options.base)
     plan = make_plan(target, options, kernel_plan.composition.expected, kernel_plan.left_out)
     for cpus in plan.classes:
         plan.tests(cpus)
@@ -120,25 +116,22 @@ def check_one(options: CheckOptions) -> Verdict:
 
 def _fingerprint(kernel: Kernel, boots: Sequence[JudgedBoot], configuration: Configuration) -> dict[str, str]:
     """Machine, kernel, build-id, configuration, boot id and tool versions; an empty text where one is unknown."""
-    banner = b""
-    for boot in boots:
-        found = re.search(rb"Linux version [^\n\r]*", boot.run.log.read_bytes()[: 1 << 20])
-        banner = banner or (found.group(0) if found else b"")
+    logs = (boot.run.log.read_bytes()[: 1 << 20] for boot in boots)
+    banner = next(filter(None, (re.search(rb"Linux version [^\n\r]*", log) for log in logs)), None)
     build_id = ""
     with suppress(OSError, ELFError), (kernel.build / "vmlinux").open("rb") as file:
         build_id = build_id_of(ELFFile(file))
-    emulator = boots[0].run.argv[0] if boots else ""
-    version = version_of(emulator) if "qemu" in emulator else ""
+    emulator = boots[0].run.argv[0]
     return {
         "machine": machine_text(),
         "host_kernel": platform.release(),
         "boot_id": boot_id(),
-        "kernel": banner.decode(errors="replace"),
+        "kernel": banner[0].decode(errors="replace") if banner else "",
         "build_id": build_id,
         "configuration": "+".join(configuration.names),
         "configuration_sha256": hashlib.sha256((kernel.build / ".config").read_bytes()).hexdigest(),
         "compiler": kernel.compiler,
-        "emulator": version,
+        "emulator": version_of(emulator) if "qemu" in emulator else "",
     }
 
 
@@ -165,8 +158,8 @@ def state(kernel: KernelPlan, plan: CheckPlan) -> str:
 
 
 def remember(record: Path, verdict: Verdict, out: Path, lines: Sequence[str]) -> None:
-    """Record the output of a check, if the same check would reach the same verdict again."""
-    if verdict in REPEATED:
+    """Record the output of a check. The other verdicts depend on the machine, or on what is missing."""
+    if verdict in (Verdict.PASS, Verdict.FAIL):
         results = hashlib.sha256((out / "results.json").read_bytes()).hexdigest()
         write_json(record, {"verdict": verdict.name, "out": str(out), "results": results, "lines": lines})
 
@@ -176,13 +169,11 @@ def repeat(record: Path, also: Path | None) -> Verdict | None:
 
     None if there is none, or its results were removed or changed.
     """
-    if (found := read_json(record)) is None:
-        return None
-    try:
-        content = Path(found["out"], "results.json").read_bytes()
-    except OSError:
-        return None
-    if hashlib.sha256(content).hexdigest() != found["results"]:
+    found = read_json(record)
+    content = b""
+    with suppress(OSError):
+        content = Path(found["out"], "results.json").read_bytes() if found else b""
+    if not found or hashlib.sha256(content).hexdigest() != found["results"]:
         return None
     if also:
         write_atomic(also, content)

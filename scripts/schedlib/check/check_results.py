@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 
 from schedlib import TOOL
 from schedlib.console.judge import Judgement, Problem, TestOutcome, TestResult
@@ -70,6 +69,7 @@ def _boot_document(boot: JudgedBoot) -> dict[str, object]:
     checksum = None
     with suppress(OSError), boot.run.log.open("rb") as file:  # a pipe, or a log that was removed, has none
         checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    judged = boot.judgement
     return {
         "name": boot.name,
         "command": list(boot.run.argv),
@@ -77,16 +77,13 @@ def _boot_document(boot: JudgedBoot) -> dict[str, object]:
         "log": str(boot.run.log),
         "sha256": checksum,
         "seconds": boot.run.seconds if boot.run.argv else None,
-        "verdict": boot.judgement.verdict.name,
-        "tests": [_plain(test, "xfail") for test in boot.judgement.tests],
-        "problems": [_plain(problem) for problem in boot.judgement.problems],
+        "verdict": judged.verdict.name,
+        "tests": [
+            {key: each for key, each in vars(test).items() if key != "xfail"} | {"outcome": test.outcome.name}
+            for test in judged.tests
+        ],
+        "problems": [vars(problem) | {"verdict": problem.verdict.name} for problem in judged.problems],
     }
-
-
-def _plain(value: TestResult | Problem, without: str = "") -> dict[str, object]:
-    """The attributes of an object as JSON has them."""
-    found = {name: each for name, each in vars(value).items() if name != without}
-    return {name: each.value if isinstance(each, Enum) else each for name, each in found.items()}
 
 
 def junit_suites(boots: Sequence[JudgedBoot]) -> tuple[JUnitSuite, ...]:
@@ -99,17 +96,13 @@ def junit_suites(boots: Sequence[JudgedBoot]) -> tuple[JUnitSuite, ...]:
     return tuple(found)
 
 
-_MARKS: dict[TestOutcome, Mark] = {
-    TestOutcome.SKIP: "skipped",
-    TestOutcome.FAIL: "failure",
-    TestOutcome.CRASHED: "error",
-    TestOutcome.MISSING: "error",
-}
+_MARKS: dict[TestOutcome, Mark] = {TestOutcome.SKIP: "skipped", TestOutcome.FAIL: "failure"}
 
 
 def _junit_case(name: str, test: TestResult) -> JUnitCase:
     detail = "" if test.outcome is TestOutcome.SKIP else "\n".join(test.diagnostics)
-    return JUnitCase(name, _MARKS.get(test.outcome), _reason(test), detail, test.duration_s)
+    mark = None if test.outcome is TestOutcome.PASS else _MARKS.get(test.outcome, "error")
+    return JUnitCase(name, mark, _reason(test), detail, test.duration_s)
 
 
 def ktap_text(boots: Sequence[JudgedBoot]) -> str:

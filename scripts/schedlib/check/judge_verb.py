@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -103,7 +103,7 @@ def judge_logs(options: JudgeOptions) -> Verdict:
         for line in _shown(boot, many=len(boots) > 1):
             tell(line)
     if len(boots) > 1:
-        print(_verdict(boot.judgement for boot in boots))
+        print(_verdict([boot.judgement for boot in boots]))
     return verdict
 
 
@@ -126,13 +126,11 @@ def _content(log: str) -> bytes:
 
 
 def _names(logs: Sequence[str]) -> list[str]:
-    """A name for each log: the file's name without its ending, with a number in front if it is not unique."""
     short = ["stdin" if log == "-" else Path(log).stem or log for log in logs]
     return [name if short.count(name) == 1 else f"{index}-{name}" for index, name in enumerate(short, 1)]
 
 
 def _shown(boot: JudgedBoot, *, many: bool) -> list[str]:
-    """Failures first, then problems, counts, skips and the verdict."""
     judgement = boot.judgement
     out = [f"== {boot.run.log}"] if many else []
     for test in judgement.tests:
@@ -154,13 +152,7 @@ def _shown(boot: JudgedBoot, *, many: bool) -> list[str]:
     return out
 
 
-_COUNTED = {
-    TestOutcome.PASS: "passed",
-    TestOutcome.FAIL: "failed",
-    TestOutcome.SKIP: "skipped",
-    TestOutcome.MISSING: "missing",
-    TestOutcome.CRASHED: "crashed",
-}
+_COUNTED = dict(zip(TestOutcome, ("passed", "failed", "skipped", "missing", "crashed"), strict=True))
 
 
 def _failure(test: TestResult) -> list[str]:
@@ -172,10 +164,9 @@ def _failure(test: TestResult) -> list[str]:
     return [f"{test.outcome.name} {test.name}{where}{reason}", *lines]
 
 
-def _verdict(judgements: Iterable[Judgement]) -> str:
+def _verdict(judgements: Sequence[Judgement]) -> str:
     """The line with the worst verdict. It says so if a log that passes does not show its end."""
-    seen = list(judgements)
-    verdict = worst(each.verdict for each in seen)
-    open_end = any(problem.kind == OPEN_END for each in seen for problem in each.problems)
+    verdict = worst(each.verdict for each in judgements)
+    open_end = any(problem.kind == OPEN_END for each in judgements for problem in each.problems)
     told = ", as far as the log goes" if open_end and verdict is Verdict.PASS else ""
     return f"verdict: {verdict.name}{told}"

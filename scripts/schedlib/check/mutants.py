@@ -7,7 +7,7 @@ import hashlib
 import re
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -71,16 +71,16 @@ class Mutant:
     """
 
     name: str
-    breaks: str
-    killed_by: tuple[str, ...]
-    series: tuple[str, ...]
-    on: str | None
-    topology: str | None
-    config: tuple[str, ...]
-    with_: tuple[str, ...]
-    without: tuple[str, ...]
-    traffic: tuple[str, ...]
-    diff: bytes
+    breaks: str = ""
+    killed_by: tuple[str, ...] = ()
+    series: tuple[str, ...] = ()
+    on: str | None = None
+    topology: str | None = None
+    config: tuple[str, ...] = ()
+    with_: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    traffic: tuple[str, ...] = ()
+    diff: bytes = b""
 
     @property
     def program(self) -> str | None:
@@ -89,7 +89,11 @@ class Mutant:
         return min(found, default=None)
 
 
-_HEADERS = frozenset({"Breaks", "Killed-by", "Series", "On", "Topology", "Config", "With", "Without", "Traffic"})
+_HEADERS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("Breaks", "On", "Topology"), str),
+    **dict.fromkeys(("Killed-by", "Series", "Config", "With", "Without", "Traffic"), words),
+}
+"""How the value of each header is read."""
 
 
 def read_mutant(path: Path, name: str) -> Mutant:
@@ -98,19 +102,15 @@ def read_mutant(path: Path, name: str) -> Mutant:
     start = re.search(r"^(?:diff --git |--- a/)", text, re.M)
     if start is None:
         raise SchedlineError(f"{path} holds no diff", "make it with git diff")
-    fields: dict[str, str] = {}
-    for line in text[: start.start()].splitlines():
-        if match := re.fullmatch(r"([A-Z][\w-]+): *(.*)", line):
-            if match.group(1) not in _HEADERS:
-                raise SchedlineError(f"{path}: unknown header {match.group(1)!r}", f"use {', '.join(sorted(_HEADERS))}")
-            fields[match.group(1)] = match.group(2)
-    listed = ("Killed-by", "Series", "Config", "With", "Without", "Traffic")
-    killed_by, series, config, with_, without, traffic = (words(fields.get(key, "")) for key in listed)
-    known(with_, f"{path}: With")
-    known(without, f"{path}: Without")
-    breaks, diff = fields.get("Breaks", ""), text[start.start() :].encode(errors="surrogateescape")
-    on, topology = fields.get("On"), fields.get("Topology")
-    return Mutant(name, breaks, killed_by, series, on, topology, config, with_, without, traffic, diff)
+    fields: dict[str, Any] = {}
+    for header, value in re.findall(r"^([A-Z][\w-]+): *(.*)$", text[: start.start()], re.M):
+        if header not in _HEADERS:
+            raise SchedlineError(f"{path}: unknown header {header!r}", f"use {', '.join(sorted(_HEADERS))}")
+        if header.startswith("With"):
+            known(words(value), f"{path}: {header}")
+        key = "with_" if header == "With" else header.lower().replace("-", "_")
+        fields[key] = _HEADERS[header](value)
+    return Mutant(name, diff=text[start.start() :].encode(errors="surrogateescape"), **fields)
 
 
 def read_mutants(directory: Path) -> tuple[Mutant, ...]:
@@ -187,10 +187,8 @@ def try_mutant(
             try:
                 kernel, code = _built(cache, mutated, place / "mutant", mutant.program)
             except DoesNotBuild:
-                fate, failed = (
-                    (Fate.KILLED if "build" in mutant.killed_by else Fate.DOES_NOT_BUILD),
-                    frozenset({"build"}),
-                )
+                failed = frozenset({"build"})
+                fate = Fate.KILLED if "build" in mutant.killed_by else Fate.DOES_NOT_BUILD
             else:
                 failed = _failing_in_guests(cache, mutant, mutated, kernel, out / mutant.name.replace("/", "-"))
                 fate = fate_of(mutant, failed, reference["code"] == code)
@@ -214,7 +212,7 @@ def _built(cache: Path, plan: KernelPlan, place: Path, program: str | None) -> t
 def _failing_in_guests(cache: Path, mutant: Mutant, plan: KernelPlan, kernel: Kernel, folder: Path) -> frozenset[str]:
     """What fails in guests with the target's CPU counts, up to the first guest in which a test of `killed_by` fails."""
     accel = accelerator(cache, plan.target, kernel.image)
-    failed: frozenset[str] = frozenset()
+    failed = frozenset[str]()
     only = f"{COLLECTION}.{mutant.program}" if mutant.program else None
     # With more CPUs than the host has, each has others beside it all the time, and what they may excuse is excused.
     cpus = (2,) if only and not mutant.topology else ()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -23,7 +23,7 @@ from schedlib.formats.document import Document
 from schedlib.formats.junit import junit_document
 from schedlib.formats.strict import Amount, Count, Moment, Strict, Word
 from schedlib.progress import table
-from schedlib.tree.changes import State, change_table
+from schedlib.tree.changes import change_table
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree
 from schedlib.tree.suites import KunitSuite
@@ -144,28 +144,26 @@ class Summary:
     @cached_property
     def changes(self) -> tuple[CheckChange, ...]:
         """For each change: expected, what the kernel says of its presence, and the verdict of its rules."""
-        pattern = re.compile(rb"change ([\w-]+): (present|partial|absent|n/a)")
-        said = {match for boot in self.boots for match in pattern.findall(boot.run.log.read_bytes())}
-        judged = {name for name, change in change_table().items() if change.suite}
-        rows = [row for row in self.composition.states if row.id in judged]
-        return tuple(
-            self._change(row.id, row.state, [there.decode() for name, there in said if name.decode() == row.id])
-            for row in rows
-        )
-
-    def _change(self, change: str, state: State, said: Sequence[str]) -> CheckChange:
-        own = tests_of(change)
+        pattern = re.compile("change ([\\w-]+): (present|partial|absent|n/a)")
+        logs = [boot.run.log.read_text(errors="replace") for boot in self.boots]
+        said = {match for log in logs for match in pattern.findall(log)}
         run = [test for boot in self.boots for test in boot.judgement.tests]
-        tests = [test for test in run if test.name in own]
-        if not own:  # its whole suite judges it
-            tests = [test for test in run if test.name.split(":")[0] == change_table()[change].suite]
-        present = cast(SaidPresence, said[0] if len(said) == 1 else "unknown")
-        outcomes = {test.outcome for test in tests}
-        if outcomes & {TestOutcome.FAIL, TestOutcome.MISSING, TestOutcome.CRASHED}:
-            verdict = Verdict.FAIL
-        else:
-            verdict = Verdict.PASS if TestOutcome.PASS in outcomes else Verdict.INCONCLUSIVE
-        return CheckChange(change, change in self.composition.expected, present, state.value, verdict)
+        found = []
+        for row in self.composition.states:
+            if not (suite := change_table()[row.id].suite):
+                continue
+            there = [each for name, each in said if name == row.id]
+            present = cast(SaidPresence, there[0] if len(there) == 1 else "unknown")
+            # Without tests of its own, its whole suite judges it.
+            own = tests_of(row.id)
+            outcomes = {test.outcome for test in run if (test.name in own if own else test.name.split(":")[0] == suite)}
+            if outcomes & {TestOutcome.FAIL, TestOutcome.MISSING, TestOutcome.CRASHED}:
+                verdict = Verdict.FAIL
+            else:
+                verdict = Verdict.PASS if TestOutcome.PASS in outcomes else Verdict.INCONCLUSIVE
+            expected = row.id in self.composition.expected
+            found.append(CheckChange(row.id, expected, present, row.state.value, verdict))
+        return tuple(found)
 
 
 def write(summary: Summary, also: Path | None) -> None:
@@ -187,7 +185,11 @@ def write(summary: Summary, also: Path | None) -> None:
 def lines(summary: Summary, *, verbose: bool) -> tuple[str, ...]:
     """The report, failures first and the verdict last; if verbose, it names each skipped test."""
     out: list[str] = []
-    failed = _failed(summary.boots)
+    failed: dict[tuple[str, TestOutcome], tuple[list[str], TestResult]] = {}
+    for boot in summary.boots:
+        for test in boot.judgement.tests:
+            if test.outcome not in (TestOutcome.PASS, TestOutcome.SKIP):
+                failed.setdefault((test.name, test.outcome), ([], test))[0].append(boot.name)
     for (name, outcome), (boots, test) in failed.items():
         out.append(f"{outcome.name} {name} ({', '.join(boots)}): {test.reason}".removesuffix(": "))
         for line in test.diagnostics:
@@ -202,10 +204,12 @@ def lines(summary: Summary, *, verbose: bool) -> tuple[str, ...]:
         rules = "skipped" if row.verdict is Verdict.INCONCLUSIVE else row.verdict.name
         changes.append((row.id, "yes" if row.expected else "no", row.state, row.present, rules))
     out += table(changes)
-    guests = [("guest", "verdict", "passed", "failed", "skipped", "seconds", "log")]
+    guests = [["guest", "verdict", "passed", "failed", "skipped", "seconds", "log"]]
     for boot in summary.boots:
-        verdict, counts = boot.judgement.verdict.name, _counts(boot.judgement.tests)
-        guests.append((boot.name, verdict, *counts, f"{boot.run.seconds:.1f}", str(boot.run.log)))
+        counts = Counter(test.outcome for test in boot.judgement.tests)
+        good, idle = counts[TestOutcome.PASS], counts[TestOutcome.SKIP]
+        numbers = [str(each) for each in (good, counts.total() - good - idle, idle)]
+        guests.append([boot.name, boot.judgement.verdict.name, *numbers, f"{boot.run.seconds:.1f}", str(boot.run.log)])
     out += table(guests)
     for suite in summary.left_out:
         out.append(f"left out: {suite.name}: {suite.why}")
@@ -213,16 +217,16 @@ def lines(summary: Summary, *, verbose: bool) -> tuple[str, ...]:
     number = sum(map(len, skipped.values()))
     if skipped:
         out.append(f"skipped in every guest: {number} tests{'' if verbose else ' (--verbose names them)'}, because")
-    reasons = shown = list(skipped.items())
-    if not verbose and len(reasons) > _MOST_REASONS:
-        most = sorted(reasons, key=lambda each: -len(each[1]))[: _MOST_REASONS - 1]
-        shown = [each for each in reasons if each in most]
-    for reason, names in shown:
-        out.append(f"  {reason}: {', '.join(names) if verbose else len(names)}")
-    if len(shown) < len(reasons):
-        rest = number - sum(len(names) for _, names in shown)
-        out.append(f"  {len(reasons) - len(shown)} other reasons: {rest}")
-    for (name, _), (boots, _) in list(failed.items())[: 1 if summary.reproduce else 0]:
+    most = sorted(skipped, key=lambda reason: -len(skipped[reason]))
+    if not verbose and len(skipped) > _MOST_REASONS:
+        most = most[: _MOST_REASONS - 1]
+    for reason in filter(most.__contains__, skipped):
+        out.append(f"  {reason}: {', '.join(skipped[reason]) if verbose else len(skipped[reason])}")
+    if len(most) < len(skipped):
+        rest = number - sum(len(skipped[reason]) for reason in most)
+        out.append(f"  {len(skipped) - len(most)} other reasons: {rest}")
+    if failed and summary.reproduce:
+        (name, _), (boots, _) = next(iter(failed.items()))
         only = ".".join(name.split(":")[:2])
         shape = boots[0].rpartition("-")[2]
         option = "--cpus" if shape.isdigit() else "--topology"
@@ -230,19 +234,3 @@ def lines(summary: Summary, *, verbose: bool) -> tuple[str, ...]:
     out.append(f"results: {summary.out}/results.json, junit.xml, results.ktap")
     out.append(f"verdict: {summary.verdict.name}")
     return tuple(out)
-
-
-def _failed(boots: Sequence[JudgedBoot]) -> dict[tuple[str, TestOutcome], tuple[list[str], TestResult]]:
-    """Each test that did not pass, once, with the guests in which it did not, and the result in the first of them."""
-    found: dict[tuple[str, TestOutcome], tuple[list[str], TestResult]] = {}
-    for boot in boots:
-        for test in boot.judgement.tests:
-            if test.outcome not in (TestOutcome.PASS, TestOutcome.SKIP):
-                found.setdefault((test.name, test.outcome), ([], test))[0].append(boot.name)
-    return found
-
-
-def _counts(tests: Sequence[TestResult]) -> tuple[str, str, str]:
-    passed = sum(test.outcome is TestOutcome.PASS for test in tests)
-    skipped = sum(test.outcome is TestOutcome.SKIP for test in tests)
-    return str(passed), str(len(tests) - passed - skipped), str(skipped)

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
 from schedlib.cache import read_text
 from schedlib.errors import SchedlineError, in_words
@@ -23,26 +23,21 @@ from schedlib.paths import KUNIT, PROJECT, SELFTESTS
 _LONGEST = 1000
 """Characters of a line."""
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
-_WORD = re.compile(r"\s+(classes|needs|was)=(\S*)$")
+_FIELDS = re.compile(r"(?:^|\s+)(?=(?:classes|needs|was)=)")
 _TEST = re.compile(r"\w[\w-]*(:\S+)+")
 
 
-@dataclass(frozen=True)
-class Listed:
-    """A line of a list: a test's name, the CPU counts of its guests (none: all), the change it needs, older names."""
+class _Listed(NamedTuple):
+    """A line of a list. `classes`: CPU counts of its guests, none for all; `needs`: a change; `was`: older names."""
 
     name: str
-    classes: tuple[int, ...] = ()
-    needs: str = ""
-    was: tuple[str, ...] = ()
+    classes: tuple[int, ...]
+    needs: str
+    was: list[str]
 
 
 def load_expected(path: Path, cpu_class: int | None, changes: Collection[str] | None = None) -> tuple[str, ...]:
-    """The names in a list, in its order.
-
-    Args:
-        cpu_class: only those that a guest with that number of CPUs has to run.
-        changes: only those that the exported series has in a tree with these changes.
+    """The names in a list, in its order: only those for guests with so many CPUs, and for trees with these changes.
 
     Raises SchedlineError: the file cannot be read, a line is wrong or names a test twice, or nothing is left.
     """
@@ -58,7 +53,7 @@ def load_expected(path: Path, cpu_class: int | None, changes: Collection[str] | 
     return tuple(kept)
 
 
-def _listed(path: Path) -> Iterator[Listed]:
+def _listed(path: Path) -> Iterator[_Listed]:
     try:
         text = read_text(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -83,21 +78,14 @@ def _listed(path: Path) -> Iterator[Listed]:
         yield row
 
 
-def _read_line(line: str) -> Listed | None:
-    """A line of a list; None if it is none."""
-    name, words = line, dict[str, str]()
-    while match := _WORD.search(name):
-        if match[1] in words:
-            return None
-        words[match[1]] = match[2]
-        name = name[: match.start()]
-    classes = words["classes"].split(",") if "classes" in words else []
-    was = tuple(words["was"].split(",")) if "was" in words else ()
-    right = all(value.isascii() and value.isdigit() and len(value) < 8 for value in classes)
-    right = right and all(map(_TEST.fullmatch, was))
-    if _WORD.match(f" {name}") or not right or words.get("needs") == "" or not name.isprintable():
+def _read_line(line: str) -> _Listed | None:
+    name, *fields = _FIELDS.split(line)
+    given = dict(field.split("=", 1) for field in fields)
+    classes, was = (given[key].split(",") if key in given else [] for key in ("classes", "was"))
+    right = all(re.fullmatch("[0-9]{1,7}", value) for value in classes) and all(map(_TEST.fullmatch, was))
+    if not right or not name or not name.isprintable() or given.get("needs") == "" or len(given) < len(fields):
         return None
-    return Listed(name, tuple(map(int, classes)), words.get("needs", ""), was)
+    return _Listed(name, tuple(map(int, classes)), given.get("needs", ""), was)
 
 
 def current_name(name: str, separator: str = ":", *, selftests: bool = False) -> str:
@@ -140,12 +128,11 @@ def expected_tests(
     `changes`: those of a tree to which the exported series was applied; None for our own builds.
     """
     file = (SELFTESTS if selftests else KUNIT) / "tests.txt"
-    listed = load_expected(file, cpus, changes)
-    parts = {name: name.split(":") for name in listed if name.split(":")[0] not in without}
+    parts = [name.split(":") for name in load_expected(file, cpus, changes)]
     suite, _, case = (only or "*").partition(".")
-    kept = [name for name, own in parts.items() if fnmatchcase(own[0], suite) and fnmatchcase(own[1], case or "*")]
+    parts = [own for own in parts if own[0] not in without]
+    kept = [":".join(own) for own in parts if fnmatchcase(own[0], suite) and fnmatchcase(own[1], case or "*")]
     if only and not kept:
-        suites = ", ".join(dict.fromkeys(own[0] for own in parts.values()))
-        see = f"suites are {suites}; see {file.relative_to(PROJECT)}"
+        see = f"suites are {', '.join(dict.fromkeys(own[0] for own in parts))}; see {file.relative_to(PROJECT)}"
         raise SchedlineError(f"--only: no test matches {only!r}", see)
     return tuple(kept)

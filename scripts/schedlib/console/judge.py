@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from operator import itemgetter
 
-from schedlib.console.ktap import PROGRAM, Flaw, Moment, Reader, Report, Status, Stream, Test, first_reason, short_name
+from schedlib.console.ktap import PROGRAM, Moment, Reader, Report, Status, Stream, Test, first_reason, short_name
 from schedlib.console.log_lines import Framing, Sign, framing, lines, reports, sign
 from schedlib.console.races import Explain, RaceReader, RaceReport
 from schedlib.guest.boot import Ending
@@ -72,7 +72,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on one log, with the tests and problems that it is based on."""
+    """The verdict on one log, with what it is based on."""
 
     verdict: Verdict
     tests: tuple[TestResult, ...]
@@ -94,7 +94,13 @@ _OUTCOMES = {
 _BROKEN = frozenset({Status.NOT_OK, Status.NONE})
 
 _WORST_FIRST = (TestOutcome.FAIL, TestOutcome.CRASHED, TestOutcome.MISSING, TestOutcome.SKIP, TestOutcome.PASS)
-_REMARKS = frozenset({"duplicate-name", "skip-as-pass"})
+_FLAWS = {
+    "duplicate-name": Verdict.PASS,
+    "skip-as-pass": Verdict.PASS,
+    "interleaved": Verdict.ERROR,
+    "other-totals": Verdict.INCONCLUSIVE,
+}
+"""Flaws of a log that are not a FAIL."""
 # These kinds only say that the log stops early. If the run was interrupted, that is not the kernel's fault.
 _STOPPED = frozenset({"truncated", "missing-suite", "bad-plan", "missing-plan", "no-result", "no-tests", "no-shutdown"})
 OPEN_END = "open-end"
@@ -124,9 +130,9 @@ class _Log:
     """
 
     cut: bool
-    report: Report = field(default_factory=lambda: Report((), (), 0))
+    races: list[RaceReport]
+    report: Report
     signs: list[Sign] = field(default_factory=list)
-    races: list[RaceReport] = field(default_factory=list)
     last_line: int = 0
     banner: int = 0
     newest: int = 0
@@ -168,10 +174,16 @@ def judge(
     own = {number for report, _ in intended for number in report.own}
     seen.signs = [each for each in seen.signs if each.line not in own]
     alive = bool(seen.banner or seen.report.streams)
-    doubts = {each.test: each.text for each in seen.report.flaws if _flaw_verdict(each) is Verdict.FAIL}
+    flaws = [(flaw, _FLAWS.get(flaw.kind, Verdict.FAIL)) for flaw in seen.report.flaws]
+    doubts = {flaw.test: flaw.text for flaw, bad in flaws if bad is Verdict.FAIL}
     listed = frozenset(expected)
     named = [result for stream in seen.report.streams for result in _results(stream, listed, doubts, times)]
-    problems = [*_signs(seen, named, bool(expected)), *_ending(seen, ending), *_flaws(seen.report, listed)]
+    problems = [*_signs(seen, named, bool(expected)), *_ending(seen, ending)]
+    problems += [
+        Problem(flaw.kind, flaw.line, flaw.text, bad, short_name(flaw.test))
+        for flaw, bad in flaws
+        if flaw.kind != "no-subtests" or flaw.test not in listed
+    ]
     problems += _framed(seen, learned)
     crash = next((problem for problem in problems if problem.kind in ("panic", "hang", "died", "timeout")), None)
     tests = _accounted(named, expected, seen, crash, alive)
@@ -188,16 +200,17 @@ def judge(
         problems = [replace(each, verdict=Verdict.ERROR) if each.kind in _STOPPED else each for each in problems]
     if {test.outcome for test in tests} == {TestOutcome.SKIP}:
         problems.append(Problem("all-skipped", 0, "every test was skipped: nothing was tested", Verdict.INCONCLUSIVE))
-    excused = not alive or ending is Ending.KILLED
-    verdict = worst([*_outcome_verdicts(tests, excused), *(problem.verdict for problem in problems)])
-    return Judgement(verdict, tests, tuple(_few(problems)))
+    lost = Verdict.ERROR if not alive or ending is Ending.KILLED else Verdict.FAIL
+    known = {TestOutcome.PASS: Verdict.PASS, TestOutcome.MISSING: lost, TestOutcome.CRASHED: lost}
+    ran = [known.get(test.outcome, Verdict.FAIL) for test in tests if test.outcome is not TestOutcome.SKIP]
+    return Judgement(worst([*ran, *(problem.verdict for problem in problems)]), tests, tuple(_few(problems)))
 
 
 _KUNIT_PY = re.compile(rb"\] (?:\x1b\[[\d;]*m)?(Testing complete\. [^\r\n\x1b]{1,200})")
 
 
 def _of_kunit_py(said: str, line: int) -> Judgement:
-    """The verdict on a report of kunit.py. It shows no message of the kernel for a test that passed."""
+    """A report of kunit.py shows no message of the kernel for a test that passed."""
     bad = re.search(r"(?:failed|crashed|errors): [1-9]|\b[1-9]\d* (?:failed|crashed)", said, re.IGNORECASE)
     text = f"kunit.py reports: {said}. What the kernel said is only in its raw log, test.log in the build directory"
     verdict = Verdict.FAIL if bad else Verdict.INCONCLUSIVE
@@ -206,7 +219,7 @@ def _of_kunit_py(said: str, line: int) -> Judgement:
 
 def _scan(log: bytes, learned: Framing | None) -> _Log:
     reader, races = Reader(), RaceReader()
-    seen = _Log(cut=bool(log) and not log.endswith(b"\n"), races=races.reports)
+    seen = _Log(bool(log) and not log.endswith(b"\n"), races.reports, Report((), (), 0))
     clock = 0.0
     for line in lines(log, learned):
         number = seen.last_line = line.number
@@ -252,8 +265,8 @@ def _begins(seen: _Log, number: int, tested: int) -> None:
 # Tests.
 
 
-def _between(began: Moment, ended: Moment, times: Sequence[tuple[int, float]]) -> float | None:
-    """The seconds between two places in the log, by the kernel's clock or else the host's."""
+def _seconds(began: Moment, ended: Moment, times: Sequence[tuple[int, float]]) -> float | None:
+    """By the kernel's clock or else the host's."""
     if began.stamp is not None and ended.stamp is not None:
         return round(max(0.0, ended.stamp - began.stamp), 6)
     first, last = (bisect_right(times, max(0, at.offset - 1), key=itemgetter(0)) - 1 for at in (began, ended))
@@ -263,7 +276,7 @@ def _between(began: Moment, ended: Moment, times: Sequence[tuple[int, float]]) -
 def _results(
     stream: Stream, expected: frozenset[str], doubts: Mapping[str, str], times: Sequence[tuple[int, float]]
 ) -> Iterator[TestResult]:
-    """The results of a stream: innermost tests, programs, listed tests, and failed tests without a failed subtest."""
+    """Innermost tests, programs, listed tests, and failed tests without a failed subtest."""
     if stream.skipped is not None and not stream.tests:
         yield TestResult(f"plan of line {stream.line}", TestOutcome.SKIP, stream.skipped, line=stream.line)
     pending = [("", test, 0) for test in reversed(stream.tests)]
@@ -295,14 +308,14 @@ def _result(name: str, test: Test, times: Sequence[tuple[int, float]], doubt: st
     told = [line.rstrip() for line in test.log]
     if outcome in (TestOutcome.PASS, TestOutcome.SKIP):
         told = [line for line in told if line.lstrip().startswith("#")]
-    seconds = _between(test.began, test.ended, times)
+    seconds = _seconds(test.began, test.ended, times)
     return TestResult(name, outcome, reason, seconds, tuple(told), test.line, xfail and outcome is TestOutcome.PASS)
 
 
 def _accounted(
     named: Sequence[TestResult], expected: Collection[str], seen: _Log, crash: Problem | None, alive: bool
 ) -> tuple[TestResult, ...]:
-    """One result for each name: first the tests in the log, then the expected ones that are not in it."""
+    """One result for each name, the expected ones that are not in the log behind the others."""
     found: dict[str, TestResult] = {}
     for result in named:
         before = found.get(result.name)
@@ -355,27 +368,7 @@ def _prefixes(name: str) -> list[str]:
     return [":".join(parts[:length]) for length in range(1, len(parts) + 1)]
 
 
-def _outcome_verdicts(tests: Iterable[TestResult], excused: bool) -> Iterator[Verdict]:
-    """Verdicts of the tests; a skipped test has none."""
-    lost = Verdict.ERROR if excused else Verdict.FAIL
-    known = {TestOutcome.PASS: Verdict.PASS, TestOutcome.MISSING: lost, TestOutcome.CRASHED: lost}
-    yield from (known.get(test.outcome, Verdict.FAIL) for test in tests if test.outcome is not TestOutcome.SKIP)
-
-
 # Problems.
-
-
-def _flaws(report: Report, expected: frozenset[str]) -> Iterator[Problem]:
-    for flaw in report.flaws:
-        if flaw.kind == "no-subtests" and flaw.test in expected:
-            continue
-        yield Problem(flaw.kind, flaw.line, flaw.text, _flaw_verdict(flaw), short_name(flaw.test))
-
-
-def _flaw_verdict(flaw: Flaw) -> Verdict:
-    if flaw.kind in _REMARKS:
-        return Verdict.PASS
-    return {"interleaved": Verdict.ERROR, "other-totals": Verdict.INCONCLUSIVE}.get(flaw.kind, Verdict.FAIL)
 
 
 def _signs(seen: _Log, named: Sequence[TestResult], listed: bool) -> Iterator[Problem]:
@@ -420,7 +413,6 @@ def _framed(seen: _Log, learned: Framing | None) -> Iterator[Problem]:
 
 
 def _ending(seen: _Log, ending: Ending) -> Iterator[Problem]:
-    """Problems that follow from the way in which the run ended."""
     streams = seen.report.streams
     panicked = any(each.kind == "panic" for each in seen.signs)
     running = streams[-1].running if streams else ()
@@ -447,7 +439,6 @@ def _ending(seen: _Log, ending: Ending) -> Iterator[Problem]:
 
 
 def _saved_end(seen: _Log) -> Iterator[Problem]:
-    """The problem with the end of a saved log, if there is one, by the rules of this module."""
     streams, behind = seen.report.streams, seen.report.last_line
     last = streams[-1] if streams else None
     if seen.shutdown and seen.shutdown >= behind:

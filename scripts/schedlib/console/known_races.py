@@ -31,14 +31,12 @@ class KnownRace(Strict, frozen=True):
 
     def explains(self, report: RaceReport) -> bool:
         """Whether a report is of this race only: it is complete, and KCSAN did not reorder an access."""
-        if not report.complete or report.reordered or len(report.accesses) != 2:
-            return False
-        reads = [access for access in report.accesses if access.what == "read"]
-        writes = [access for access in report.accesses if access.what == self.kind]
+        sides = dict(report.accesses)
         return (
-            len(reads) == len(writes) == 1
-            and self.read in reads[0].stack
-            and self.write == next(iter(writes[0].stack), "")
+            (report.complete and not report.reordered and len(report.accesses) == 2)
+            and sides.keys() == {"read", self.kind}
+            and self.read in sides["read"]
+            and [self.write] == sides[self.kind][:1]
         )
 
 

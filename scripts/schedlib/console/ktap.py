@@ -81,10 +81,10 @@ class Stream:
     Attributes:
         kunit: whether its results are suites, each with a nested stream of its own.
         running: names of the tests that have begun and have no result, outermost first.
-        complete: whether it has a plan, and the number of the last result is that of the plan.
+        complete: whether the number of the last result is that of the plan.
         skipped: the reason, if the plan says that there is nothing to run (`1..0 # SKIP reason`).
         stamped: whether the last result carries the kernel's clock, as dmesg prints it.
-        totals: whether the harness printed its totals after the last result, as run_kselftest.sh does at its end.
+        totals: whether the harness printed its totals after the last result, as run_kselftest.sh does.
     """
 
     line: int
@@ -200,13 +200,11 @@ class Reader:
         """Whether there was any KTAP so far."""
         return bool(self._stack or self._streams)
 
-    @property
-    def headed(self) -> bool:
+    def _headed(self) -> bool:
         """Whether the KTAP so far began with a version line."""
         return bool(self._streams or (self._stack and self._stack[0].header))
 
     def feed(self, line: LogLine) -> None:
-        """Read one line."""
         body = line.text.lstrip(" ")
         first = body[:1]
         if self._failed is None and not self._inner and "FAILED at " in body:
@@ -228,7 +226,6 @@ class Reader:
             self._log.append(line.text)
 
     def finish(self) -> Report:
-        """The report of everything that was read; tests that are still open have no result."""
         self._close_stream(at_end=True)
         self._unaccounted()
         return Report(tuple(self._streams), tuple(self._flaws), self.last_line)
@@ -243,16 +240,13 @@ class Reader:
             self._plan(int(plan[1]), plan[2], indent, moment)
         elif result := _RESULT.match(body):
             self._result(result[1] is None, int(result[2]), result[3] or "", indent, moment)
-        elif self._stack:
-            self._flaw("malformed", body)
-            self._log.append(self._line.text)
-            return
         else:
+            if self._stack:
+                self._flaw("malformed", body)
+                self._log.append(self._line.text)
             return
-        if self._line.cut == "printk":
-            self._flaw("interleaved", body)
-        elif self._line.cut == "end":
-            self._flaw("truncated", body)
+        if self._line.cut:
+            self._flaw({"printk": "interleaved", "end": "truncated"}[self._line.cut], body)
         self._here = moment
         self.last_line = self._line.number
 
@@ -450,16 +444,15 @@ class Reader:
         if self._program:
             running.append(self._program[0])
             self._unfinished(*self._program)
-        elif self._inside and self._inside.headed:
+        elif self._inside and self._inside._headed():
             self._flaw("no-result", "output of a program without its result line")
         frame = self._stack.pop()
         self._check(frame)
         if self._died:
             self._flaws.append(Flaw("program-died", self._died.number, self._died.text.strip()[:LONGEST_QUOTE]))
             self._died = None
-        complete, stamped = frame.plan == frame.number, self._here.stamp is not None
-        inside = (frame.line, self._kunit, tuple(frame.tests), tuple(running))
-        self._streams.append(Stream(*inside, complete, frame.skipped, stamped, frame.totals))
+        inside = (frame.line, self._kunit, tuple(frame.tests), tuple(running), frame.plan == frame.number)
+        self._streams.append(Stream(*inside, frame.skipped, self._here.stamp is not None, frame.totals))
 
     def _add(self, frame: _Frame, test: Test, number: int) -> None:
         if number != frame.number + 1:
@@ -554,7 +547,7 @@ class Reader:
                 text = f"result of {test.name!r} after the start of {self._program[0]!r}"
                 self._flaw("name-mismatch", text, test.name)
             test = replace(test, began=self._program[1])
-        if self._inside and not (self._program or test.name.startswith(PROGRAM) or self._inside.headed):
+        if self._inside and not (self._program or test.name.startswith(PROGRAM) or self._inside._headed()):
             # Remarks that begin with `ok 7` are no results of a program.
             self._inside = Reader(inner=True)
         inner = self._take_inner(test.name)
@@ -563,9 +556,7 @@ class Reader:
             said = test.log[-1].removeprefix("# ") if test.log else ""
             test = replace(test, reason=test.reason or first_reason(inner or ()) or said)
             inner = tuple(each for each in inner or () if each.name != _NOTHING) or None
-        if inner is None:
-            return test
-        return replace(test, tests=(test.tests or ()) + inner)
+        return test if inner is None else replace(test, tests=(test.tests or ()) + inner)
 
     def _unaccounted(self, why: str = "no result follows to which it could belong", test: str = "") -> None:
         """Record a flaw if a failed expectation is not followed by a failed result."""

@@ -11,21 +11,13 @@ from schedlib.console.log_lines import LogLine
 
 
 @dataclass
-class Access:
-    """One side of a race: `read`, `write (marked)`, ..., and its functions, innermost first."""
-
-    what: str
-    stack: list[str] = field(default_factory=list)
-
-
-@dataclass
 class RaceReport:
     """One report.
 
     Attributes:
-        line: of its headline.
-        text: the headline.
+        line, text: of its headline.
         own: numbers of the lines that are its headline and trailer.
+        accesses: each side of the race: `read`, `write (marked)`, ..., and its functions, innermost first.
         reordered: KCSAN delayed an access and saw the race at a later place: a barrier may be missing.
         complete: the log has its last line.
     """
@@ -33,7 +25,7 @@ class RaceReport:
     line: int
     text: str
     own: set[int]
-    accesses: list[Access] = field(default_factory=list)
+    accesses: list[tuple[str, list[str]]] = field(default_factory=list)
     reordered: bool = False
     complete: bool = False
 
@@ -59,15 +51,13 @@ class RaceReader:
         self._trailer = False
 
     def feed(self, line: LogLine) -> None:
-        """Take the next line."""
         text = line.text
         if _HEADLINE.match(text):
             self.open = RaceReport(line.number, text.strip(), {line.number})
             self._trailer = False
             self.reports.append(self.open)
             return
-        report = self.open
-        if report is None:
+        if (report := self.open) is None:
             return
         if text.startswith("=========="):
             report.complete = self._trailer
@@ -77,8 +67,8 @@ class RaceReader:
         elif self._trailer and text.startswith(("CPU: ", "Hardware name: ")):
             report.own.add(line.number)
         elif found := _ACCESS.match(text):
-            report.accesses.append(Access(found[1]))
+            report.accesses.append((found[1], []))
         elif report.accesses and (found := _FRAME.match(text)):
-            report.accesses[-1].stack.append(found[1])
+            report.accesses[-1][1].append(found[1])
         elif "+-> reordered to: " in text:
             report.reordered = True

@@ -37,12 +37,9 @@ class Ending(Enum):
 
 @dataclass(frozen=True)
 class GuestRun:
-    """One guest, run to its end, or a saved log, of which the log and perhaps the ending are known.
+    """One guest, run to its end, or a saved log, which has no argv.
 
-    Attributes:
-        log: the raw console.
-        seconds: wall time.
-        times: (offset in the log, seconds since the start) for each piece that arrived.
+    `times`: (offset in the log, seconds since the start) for each piece that arrived.
     """
 
     argv: tuple[str, ...]
@@ -53,9 +50,7 @@ class GuestRun:
 
 
 def run_guest(argv: Sequence[str], log: Path, timeout: float, stop: re.Pattern[bytes] | None = None) -> GuestRun:
-    """Start a guest, write its console to `log` as it comes, and end it after `timeout` seconds.
-
-    A guest whose console matches `stop` is ended early.
+    """Start a guest, write its console to `log` as it comes, and end it after `timeout` seconds or what matches `stop`.
 
     SchedlineError if the emulator is not installed or not executable.
     """
@@ -65,9 +60,8 @@ def run_guest(argv: Sequence[str], log: Path, timeout: float, stop: re.Pattern[b
     size, tail = 0, b""
     with log.open("wb", buffering=0) as file:
         if shutil.which(argv[0]) is None:
-            raise SchedlineError(
-                f"{argv[0]} cannot be started: it does not exist or is not executable", "schedline doctor"
-            )
+            why = "it does not exist or is not executable"
+            raise SchedlineError(f"{argv[0]} cannot be started: {why}", "schedline doctor")
         process = subprocess.Popen(
             # User-Mode Linux catches SIGTERM, and a guest that hangs does nothing about it.
             dying_with_us(argv, "KILL"),
@@ -93,10 +87,11 @@ def run_guest(argv: Sequence[str], log: Path, timeout: float, stop: re.Pattern[b
                     times.append((size, time.monotonic() - start))
                     size += len(piece)
                     file.write(piece)
-                    if stop:
-                        tail = tail[-_TAIL:] + piece
-                    if size > LOG_LIMIT or (stop and stop.search(tail)):
-                        ending = Ending.KILLED if size <= LOG_LIMIT else ending
+                    tail = tail[-_TAIL:] + piece
+                    if size > LOG_LIMIT:
+                        break
+                    if stop and stop.search(tail):
+                        ending = Ending.KILLED
                         break
         finally:
             _end(process)

@@ -55,12 +55,7 @@ def busybox(cache: Path, arch: str) -> Path:
 
 
 def scripts(job: str, send: str, *, slow: bool) -> dict[str, str]:
-    """The scripts of selftests/ for a guest, by their path there.
-
-    Args:
-        send: the one that sends files.
-        slow: whether times mean nothing there: it is emulated.
-    """
+    """The scripts of selftests/ for a guest, by their path there; `slow`: times mean nothing there, it is emulated."""
     return {"/init": "guest_init.sh", "/job": job, "/send": send} | ({"/slow": send} if slow else {})
 
 
@@ -82,9 +77,8 @@ class Guest:
 
     def boot(self, archive: Path, disk: Path, log: Path, timeout: float) -> boot.GuestRun:
         """Boot it with an initramfs; its console goes to a file."""
-        cpus, words = self.topology.cpus, self.topology.arguments
-        programs = Programs(archive, disk=disk)
-        argv = command_line(self.target, self.kernel.image, cpus, words, self.accel, self.topology, programs)
+        shape, programs = self.topology, Programs(archive, disk=disk)
+        argv = command_line(self.target, self.kernel.image, shape.cpus, shape.arguments, self.accel, shape, programs)
         return boot.run_guest(argv, log, timeout)
 
 
@@ -97,9 +91,7 @@ def prepared_guest(
     changes: ChangeOptions | None = None,
     config: Sequence[str] = (),
 ) -> Guest:
-    """Build the kernel of a tree with its changes and the options that workloads need.
-
-    `place`: an empty directory for the kernel; it has to exist as long as the guest is used.
+    """Build the kernel of a tree with the options that workloads need, and copy it to `place`, an empty directory.
 
     Raises SchedlineError: there is no such guest, or the kernel does not build.
     """

@@ -59,19 +59,16 @@ def command_line(
     Args:
         cpus: CPUs that are brought up.
         arguments: kernel parameters.
-        accel: QEMU's accelerator, `tcg` or `kvm`; UML has none.
-        topology: the topology of QEMU's guest.
-        programs: what QEMU's guest runs in place of the KUnit suites.
+        accel: QEMU's accelerator, `tcg` or `kvm`; UML has none, and no topology and no programs.
+        programs: what the guest runs in place of the KUnit suites.
     """
     online, suites = f"maxcpus={cpus}", ["kunit.enable=1", "kunit.autorun=1"]
     if target.name == "uml":
         own = ["console=tty", "con=null", "con0=fd:0,fd:1", "ssl=null", "seccomp=on", "kunit_shutdown=halt", PATIENT]
         return [str(image), f"mem={MEMORY}M", *own, f"ncpus={MOST_CPUS}", online, *suites, *arguments]
     parameters = [f"console={target.console}", "panic=-1", online]
-    if target.arch == "x86_64":
-        parameters.append(UNTIMED)
-    if programs or accel == "tcg":
-        parameters.append(PATIENT)
+    parameters += [UNTIMED] if target.arch == "x86_64" else []
+    parameters += [PATIENT] if programs or accel == "tcg" else []
     disk: list[str] = []
     if programs:
         parameters += ["kunit.enable=0", *arguments, "--", *programs.arguments]
@@ -123,24 +120,18 @@ def shape_words(topology: Topology, arch: str) -> list[str]:
 
 
 def refuse_impossible(target: Target, topology: Topology) -> None:
-    """Check that the emulator can create this machine: start it with the CPUs stopped, and quit.
-
-    SchedlineError if it cannot.
-    """
+    """SchedlineError if the emulator cannot create this machine: start it with the CPUs stopped, and quit."""
+    asked = f"--topology {topology.name}"
     if not target.emulator:
-        raise SchedlineError(
-            f"--topology {topology.name}: a guest on {target.name} has no topology", "use --on qemu-arm64"
-        )
+        raise SchedlineError(f"{asked}: a guest on {target.name} has no topology", "use --on qemu-arm64")
     if topology.llcs > 1 and target.arch != "x86_64":
-        raise SchedlineError(
-            f"--topology {topology.name}: only a kernel for x86 splits an LLC, by split_llc=", "use --on qemu-x86_64"
-        )
+        raise SchedlineError(f"{asked}: only a kernel for x86 splits an LLC, by split_llc=", "use --on qemu-x86_64")
     words = machine(target, topology, ("-serial", "none", "-monitor", "stdio"))
     tried = run([*words, "-S", "-accel", "tcg"], stdin=b"quit\n")
     if tried.returncode:
         said = tried.stderr.decode(errors="replace").strip()
         raise SchedlineError(
-            f"--topology {topology.name}: the {target.emulator[0]} of this machine cannot do that:\n    {said}",
+            f"{asked}: the {target.emulator[0]} of this machine cannot do that:\n    {said}",
             "use --on qemu-arm64, or put a newer QEMU (modules of x86 came with 9.1, their caches with 9.2) into PATH",
         )
 

@@ -17,7 +17,6 @@ _HEAD = re.compile(rb"(\d{1,7}) ([0-9a-f]{64})\n\0*")
 
 
 def empty_disk(path: Path, slots: int) -> Path:
-    """Create a disk with this number of slots, as a sparse file."""
     with path.open("wb") as file:
         file.truncate(slots * SLOT)
     return path

@@ -34,9 +34,7 @@ def flags(makefile: str) -> list[str]:
 
 
 def compile_program(tree: Tree, source: Path, binary: Path, *more: str, compiler: str = "gcc") -> None:
-    """Compile a program as the collection's Makefile does, with more flags and the tree's kselftest.h.
-
-    What includes the header of the collection's library is linked with the library.
+    """Compile a program as the collection's Makefile does, with its library, more flags and the tree's kselftest.h.
 
     SchedlineError if it does not compile, or the tree has no such header.
     """
@@ -53,7 +51,7 @@ def compile_program(tree: Tree, source: Path, binary: Path, *more: str, compiler
 
 
 def compile_all(tree: Tree, sources: Mapping[str, Path], directory: Path, target: Target) -> dict[str, Path]:
-    """Link programs statically, as compile_program(); the path of each here, by its path in the guest."""
+    """Link programs statically; the path of each here, by its path in the guest."""
     directory.mkdir(exist_ok=True)
     found = {}
     with step(f"compiling {len(sources)} programs for {target.name}"):
@@ -65,9 +63,8 @@ def compile_all(tree: Tree, sources: Mapping[str, Path], directory: Path, target
 
 def own_programs() -> dict[str, Path]:
     """The source of each workload, by its path in a guest."""
-    return {
-        f"/{COLLECTION}/{path.stem}": path for path in sorted((SELFTESTS / COLLECTION).glob("*.c")) if path != LIBRARY
-    }
+    sources = sorted((SELFTESTS / COLLECTION).glob("*.c"))
+    return {f"/{COLLECTION}/{path.stem}": path for path in sources if path != LIBRARY}
 
 
 def pack(kernel: Kernel, files: Mapping[str, Path], directories: Collection[str], archive: Path) -> None:
@@ -82,7 +79,7 @@ def pack(kernel: Kernel, files: Mapping[str, Path], directories: Collection[str]
 
 
 def initramfs(kernel: Kernel, tree: Tree, target: Target, programs: Collection[str]) -> Path:
-    """An initramfs with these workloads, see compile_program(), and an /init that runs each of them."""
+    """An initramfs with these workloads, and an /init that runs each of them."""
     directory = kernel.build / FRAGMENT
     chosen = {path: source for path, source in own_programs().items() if source.stem in programs}
     sources = {"/init": SELFTESTS / "guest_init.c", **chosen}

@@ -26,7 +26,7 @@ _HOSTS = {"x86_64": "x86_64", "aarch64": "arm64"}
 _PIE = 0x08000000
 """DF_1_PIE: a program that can be loaded anywhere; a library does not have it."""
 
-_LOADED_LATER = ("libgcc_s.so.1",)
+_LOADED_LATER = "libgcc_s.so.1"
 """The C library loads it when a thread is cancelled. No program says that it needs it."""
 
 
@@ -38,8 +38,7 @@ class Linked:
         machine: as pyelftools names it, such as EM_X86_64.
         is_program: whether it can be started; neither a library nor an object can.
         interpreter: the dynamic loader that it names; empty if it is static.
-        needed: the libraries that it names.
-        search: directories that it names for them.
+        search: directories that it names for the needed libraries.
     """
 
     machine: str
@@ -100,21 +99,10 @@ def refuse_other_machine(path: Path, found: Linked, arch: str) -> None:
 
 
 def libraries(programs: Iterable[Path], arch: str, near: Sequence[Path] = ()) -> dict[str, Path]:
-    """The files that programs need besides themselves, by their path in the guest.
+    """The files that programs need besides themselves, by their path in the guest. `near`: where to look first.
 
-    `near`: directories to look into first.
-
-    Raises SchedlineError: one is missing on this machine.
+    SchedlineError if one is missing on this machine.
     """
-
-    def library(name: str, of: Path, search: Sequence[Path]) -> Path:
-        if place := next(_candidates(name, search, arch), None):
-            return place
-        raise SchedlineError(
-            f"{of} needs the library {name}, and this machine has none for {arch}, so it could not start in the guest",
-            f"install it, name its directory in LD_LIBRARY_PATH, or link {of.name} with -static",
-        )
-
     found: dict[str, Path] = {}
     seen = set[Path]()
     waiting: list[tuple[Path, tuple[Path, ...]]] = [(program, tuple(near)) for program in programs]
@@ -125,15 +113,20 @@ def libraries(programs: Iterable[Path], arch: str, near: Sequence[Path] = ()) ->
         seen.add(path)
         said = linked(path)
         search = (*said.search, *inherited)
-        if said.interpreter:
-            found[said.interpreter] = library(Path(said.interpreter).name, path, search)
-        for name in said.needed:
-            found[f"{PLACE}/{name}"] = library(name, path, search)
-            waiting.append((found[f"{PLACE}/{name}"], search))
-    if f"{PLACE}/libc.so.6" in found:
-        for name in _LOADED_LATER:
-            if place := next(_candidates(name, (), arch), None):
-                found.setdefault(f"{PLACE}/{name}", place)
+        for needed in filter(None, (said.interpreter, *said.needed)):
+            name = Path(needed).name
+            file = next(_candidates(name, search, arch), None)
+            if file is None:
+                missing = f"{path} needs the library {name}, and this machine has none for {arch}"
+                advice = f"install it, name its directory in LD_LIBRARY_PATH, or link {path.name} with -static"
+                raise SchedlineError(f"{missing}, so it could not start in the guest", advice)
+            # The loader has to be where the program says that it is.
+            found[needed if needed == said.interpreter else f"{PLACE}/{name}"] = file
+            if needed != said.interpreter:
+                waiting.append((file, search))
+    later = next(_candidates(_LOADED_LATER, (), arch), None)
+    if later and f"{PLACE}/libc.so.6" in found:
+        found.setdefault(f"{PLACE}/{_LOADED_LATER}", later)
     return found
 
 

@@ -41,7 +41,7 @@ _KEPT = (".config", "vmlinux", "usr/gen_init_cpio")
 
 @dataclass(frozen=True)
 class Kernel:
-    """A built kernel: the image that is booted, the build directory, and the first line of the compiler's --version."""
+    """A built kernel: what is booted, the build directory, and the first line of the compiler's --version."""
 
     image: Path
     build: Path
@@ -49,20 +49,19 @@ class Kernel:
 
     def kept(self, place: Path) -> Kernel:
         """Copy the kernel to an empty directory, for a guest that still runs after the build directory is unlocked."""
-        for name in (str(self.image.relative_to(self.build)), *_KEPT):
+        image = self.image.relative_to(self.build)
+        for name in (image, *_KEPT):
             if (self.build / name).is_file():
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(self.build / name, place / name)
-        return replace(self, image=place / self.image.relative_to(self.build), build=place)
+        return replace(self, image=place / image, build=place)
 
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """What to build, and from which tree; nothing is built yet.
+    """What to build: `commit`, which is the composition's own unless something was added on top.
 
-    Attributes:
-        commit: the commit to build; the composition's own unless something was added on top.
-        left_out: suites that cannot be built because this tree is too old.
+    `left_out`: suites that cannot be built because this tree is too old.
     """
 
     tree: Tree
@@ -88,12 +87,7 @@ def plan_kernel(
     expect: Collection[str] | None = None,
     base: str | None = None,
 ) -> KernelPlan:
-    """Compose a tree and choose its configuration.
-
-    Args:
-        fragments: of configs/kernel/, on top of the target's own.
-        expect: changes that the tree has to have; default: see compose().
-        base: the revision whose changes are expected.
+    """Compose a tree, see compose(), and choose its configuration: the target's, and more fragments on top.
 
     Raises SchedlineError: a tool is missing, an id is unknown, a change does not apply, or a suite that has to judge an
     expected change cannot be built.
@@ -114,13 +108,9 @@ def composed_kernel(tree: Tree, target: Target, composition: Composition, fragme
 
 
 def prepare_kernel(cache: Path, plan: KernelPlan, place: Path, home: Configuration | None = None) -> Kernel:
-    """Build a plan, and copy the files that are needed afterwards, so that no build has to wait for a guest.
+    """Build a plan as built(), and copy what is needed afterwards, so that no build has to wait for a guest.
 
-    Args:
-        place: an empty directory for the copy; the caller removes it, see cache.scratch().
-        home: the configuration whose build directory to use, if not that of the plan; see built().
-
-    Raises DoesNotBuild: it does not compile or link. Raises SchedlineError: Kconfig dropped a line.
+    `place`: an empty directory for the copy; the caller removes it, see cache.scratch().
     """
     with built(cache, plan.tree, plan.commit, plan.target, plan.configuration, home) as kernel:
         return kernel.kept(place)
@@ -144,34 +134,31 @@ def built(
 
     Do not wait for a guest while the lock is held; boot a copy (Kernel.kept()).
 
-    Args:
-        home: the configuration whose build directory to use, if not that of `configuration`: of configurations that
-            differ in few options, each compiles only what these options affect.
+    `home`: the configuration whose build directory to use, if not that of `configuration`: of configurations that
+    differ in few options, each compiles only what these options affect.
 
-    Raises SchedlineError: Kconfig dropped a line, or the kernel does not build (with the compiler's first error).
+    Raises DoesNotBuild: it does not compile or link. Raises SchedlineError: Kconfig dropped a line.
     """
     directory = build_directory(cache, tree, target, home or configuration)
     with lock(directory.with_name(f"{directory.name}.lock")):
-        yield _build(directory, tree, commit, target, configuration)
+        kernel = Kernel(directory / target.image, directory, compiler_version(target.compiler))
+        stamp = {"commit": commit, "configuration": configuration.text(), "compiler": kernel.compiler}
+        record = directory / "stamp.json"
+        if read_json(record) != stamp | {"image": _identity(kernel.image)}:
+            record.unlink(missing_ok=True)
+            with checked_out(tree, commit):
+                _build(tree, directory, target, configuration)
+            write_json(record, stamp | {"image": _identity(kernel.image)})
+        yield kernel
 
 
-def _build(directory: Path, tree: Tree, commit: str, target: Target, configuration: Configuration) -> Kernel:
-    image = directory / target.image
-    compiler = compiler_version(target.compiler)
+def _build(tree: Tree, directory: Path, target: Target, configuration: Configuration) -> None:
     variables = [f"CROSS_COMPILE={target.compiler}"]
-    stamp = {"commit": commit, "configuration": configuration.text(), "compiler": compiler}
-    written = read_json(directory / "stamp.json")
-    if written and written == stamp | {"image": _identity(image)}:
-        return Kernel(image, directory, compiler)
-    (directory / "stamp.json").unlink(missing_ok=True)
-    with checked_out(tree, commit):
-        if not is_configured(directory, configuration):
-            with step(f"configuring {'+'.join(configuration.names)}"):
-                configure(tree.src, directory, target.arch, configuration, variables)
-        with step(f"building {target.goal} for {target.name} with {os.cpu_count()} jobs"):
-            make_as_configured(tree, directory, target.arch, configuration, variables, [target.goal])
-    write_json(directory / "stamp.json", stamp | {"image": _identity(image)})
-    return Kernel(image, directory, compiler)
+    if not is_configured(directory, configuration):
+        with step(f"configuring {'+'.join(configuration.names)}"):
+            configure(tree.src, directory, target.arch, configuration, variables)
+    with step(f"building {target.goal} for {target.name} with {os.cpu_count()} jobs"):
+        make_as_configured(tree, directory, target.arch, configuration, variables, [target.goal])
 
 
 def compiler_version(prefix: str) -> str:
@@ -212,18 +199,15 @@ def _debug_words(src: Path, directory: Path, wanted: Configuration) -> list[str]
 
 
 def _flags(src: Path, directory: Path) -> str:
-    # Keep directory names out of the debug information, and so out of the build-id. Otherwise two builds of one source
-    # in two directories differ in c2c's counts as much as two quanta do.
+    # Without directory names in the debug information the build-id and c2c's counts do not depend on the directory.
     # Nobody asks where a variable lives.
     return f"-fdebug-prefix-map={directory}=. -fdebug-prefix-map={src}=. -fno-var-tracking"
 
 
 def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:
     """Run make, with its output in <directory>/build.log; DoesNotBuild, with the first error, if it fails."""
-    log = directory / "build.log"
-    # An empty LOCALVERSION keeps git's state out of the release string. Otherwise each commit would rebuild every
-    # file that includes that string.
-    flags = _flags(src, directory)
+    log, flags = directory / "build.log", _flags(src, directory)
+    # An empty LOCALVERSION keeps git's state out of the release string, which many files include.
     argv = ["make", f"-j{os.cpu_count() or 1}", f"ARCH={arch}", f"O={directory}", "LOCALVERSION=", *goals]
     with log.open("wb") as file:
         process = subprocess.Popen(
@@ -249,7 +233,6 @@ def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:
 def first_error(text: str) -> str:
     """The first error in a build log and the three lines after it; the last lines of the log if no error is found."""
     lines = text.splitlines()
-    for number, line in enumerate(lines):
-        if re.search(r"(?:: (?:fatal )?error: |undefined reference|No space left|^ERROR: |: Error: )", line):
-            return "\n    ".join(lines[number : number + 4])
-    return "\n    ".join(lines[-5:])
+    error = re.compile(r": (?:fatal )?error: |undefined reference|No space left|^ERROR: |: Error: ")
+    first = next((number for number, line in enumerate(lines) if error.search(line)), None)
+    return "\n    ".join(lines[-5:] if first is None else lines[first : first + 4])

@@ -20,11 +20,10 @@ _VERIFIED = "schedline.verified"
 
 @dataclass(frozen=True)
 class Configuration:
-    """The lines requested of Kconfig: `CONFIG_X` -> value. Later fragments override earlier ones.
+    """The lines requested of Kconfig, `CONFIG_X` -> value, and the names of the fragments that they come from.
 
-    Attributes:
-        where_it_exists: symbols that not every tree can have, and for each the symbol (itself, or the one that it is
-            there for) that a tree which lacks it does not define.
+    where_it_exists: symbols that not every tree can have, and for each the symbol (itself, or the one that it is there
+    for) that a tree which lacks it does not define.
     """
 
     names: tuple[str, ...]
@@ -72,23 +71,19 @@ def load(names: Sequence[str]) -> Configuration:
             have = f"choose from {', '.join(fragment_names())}, or give a path"
             raise SchedlineError(f"--config: there is no fragment {name!r}", have) from error
         for line in lines:
-            if match := re.fullmatch(r"\s*(CONFIG_\w+)=(.+?)\s*(# where (it|CONFIG_\w+) exists)?", line):
-                values[match.group(1)] = match.group(2)
-                if match.group(3):
-                    where_it_exists[match.group(1)] = match.group(1) if match.group(4) == "it" else match.group(4)
+            if match := re.fullmatch(r"\s*(CONFIG_\w+)=(.+?)\s*(?:# where (it|CONFIG_\w+) exists)?", line):
+                values[match[1]] = match[2]
+                if match[3]:
+                    where_it_exists[match[1]] = match[1] if match[3] == "it" else match[3]
             elif match := re.fullmatch(r"\s*# (CONFIG_\w+) is not set\s*", line):
-                values[match.group(1)] = "n"
+                values[match[1]] = "n"
             elif line.strip() and not line.lstrip().startswith("#"):
                 raise SchedlineError(f"{path}: {line!r} is no Kconfig assignment", "write CONFIG_NAME=y")
     return Configuration(tuple(names), values, where_it_exists)
 
 
 def configure(src: Path, build: Path, arch: str, wanted: Configuration, variables: Sequence[str] = ()) -> None:
-    """Write build/.config and check that it has every requested line.
-
-    Args:
-        src: a kernel source.
-        variables: for make, such as CROSS_COMPILE=...; Kconfig's answers depend on them.
+    """Write build/.config and check that it has every requested line. Kconfig's answers depend on make's variables.
 
     Raises Dropped: Kconfig dropped a line. Raises SchedlineError: Kconfig failed.
     """
@@ -104,12 +99,11 @@ def configure(src: Path, build: Path, arch: str, wanted: Configuration, variable
     got = parse_config((build / ".config").read_text())
     for name, value in wanted.values.items():
         actual = got.get(name, "n")
-        symbol = name.removeprefix("CONFIG_")
         needed = wanted.where_it_exists.get(name, "").removeprefix("CONFIG_")
         if actual != value and not (needed and not _definition(src, arch, needed)):
             raise Dropped(
                 f"the configuration {'+'.join(wanted.names)} asks for {name}={value}, Kconfig left it at {actual}: "
-                + _unmet(src, arch, symbol, got),
+                + _unmet(src, arch, name.removeprefix("CONFIG_"), got),
                 "add what it depends on to a fragment (configs/kernel/, or --config ./my.config)",
             )
     write_atomic(build / _VERIFIED, _verified(build, wanted))
@@ -122,7 +116,6 @@ def is_configured(build: Path, wanted: Configuration) -> bool:
 
 
 def _verified(build: Path, wanted: Configuration) -> str:
-    """The requested lines, and the values that .config has for these symbols."""
     got = parse_config((build / ".config").read_text())
     return wanted.asked() + "".join(f"# {name}={got.get(name, 'n')}\n" for name in wanted.values)
 
@@ -143,7 +136,6 @@ def _definition(src: Path, arch: str, symbol: str) -> str:
 
 
 def _unmet(src: Path, arch: str, symbol: str, got: Mapping[str, str]) -> str:
-    """Why Kconfig dropped a symbol: its dependencies, with their current values."""
     search = _definition(src, arch, symbol)
     if not search:
         return "there is no such symbol in this tree for this architecture"

@@ -27,8 +27,7 @@ _NOTES = Path("/sys/kernel/notes")
 _GNU_BUILD_ID = 3
 
 
-def _hash(data: bytes) -> str:
-    """FNV-1a: only for a short name, not for security."""
+def _fnv1a(data: bytes) -> str:
     value = _HASH_START
     for byte in data:
         value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
@@ -43,33 +42,23 @@ def _line(path: Path) -> str:
 
 def cpu_list(cpus: set[int]) -> str:
     """A list of CPUs in the kernel's format: 0-3,8."""
-    parts = []
-    for first in sorted(cpu for cpu in cpus if cpu - 1 not in cpus):
-        last = first
-        while last + 1 in cpus:
-            last += 1
-        parts.append(f"{first}-{last}" if last > first else f"{first}")
-    return ",".join(parts)
+    firsts = sorted(cpu for cpu in cpus if cpu - 1 not in cpus)
+    lasts = sorted(cpu for cpu in cpus if cpu + 1 not in cpus)
+    return ",".join(
+        f"{first}-{last}" if last > first else f"{first}" for first, last in zip(firsts, lasts, strict=True)
+    )
 
 
 def _cpus(text: str) -> frozenset[int]:
-    found: set[int] = set()
-    for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return frozenset(found)
+    parts = (part.partition("-") for part in filter(None, text.strip().split(",")))
+    return frozenset(cpu for first, _, last in parts for cpu in range(int(first), int(last or first) + 1))
 
 
 def _llc(cpu: int) -> frozenset[int]:
-    best, shared = 0, frozenset[int]()
-    for index in range(64):
-        cache = _CPUS / f"cpu{cpu}/cache/index{index}"
-        level = _line(cache / "level")
-        if not level:
-            break
-        if int(level) > best and _line(cache / "type") not in ("", "Instruction"):
-            best, shared = int(level), _cpus(_line(cache / "shared_cpu_list"))
-    return shared
+    caches = sorted(_CPUS.glob(f"cpu{cpu}/cache/index[0-9]*"))
+    data = [cache for cache in caches if _line(cache / "type") not in ("", "Instruction")]
+    last = max(data, key=lambda cache: int(_line(cache / "level") or 0), default=None)
+    return _cpus(_line(last / "shared_cpu_list")) if last else frozenset()
 
 
 def _count(cpus: set[int], groups: list[frozenset[int]]) -> int:
@@ -98,11 +87,10 @@ def machine_text() -> str:
 
 def machine_name() -> str:
     """A short name for the same."""
-    return _hash(machine_text().encode())
+    return _fnv1a(machine_text().encode())
 
 
 def boot_id() -> str:
-    """The id of this boot."""
     return _line(Path("/proc/sys/kernel/random/boot_id"))
 
 
@@ -110,7 +98,7 @@ def _configuration() -> str:
     with suppress(OSError):
         data = Path("/proc/config.gz").read_bytes()
         gzip.decompress(data)
-        return f"config.gz fnv1a {_hash(data)}"
+        return f"config.gz fnv1a {_fnv1a(data)}"
     return ""
 
 

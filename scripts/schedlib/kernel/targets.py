@@ -79,13 +79,11 @@ kernel says when the sanitizer is on, if anything."""
 
 
 def with_sanitizer(target: Target, sanitizer: str) -> Target:
-    """The target with a sanitizer's limits for guests; SchedlineError if it is not the one for sanitizers.
-
-    More than eight emulated CPUs cost time, and eight are enough for races between two of them.
-    """
+    """The target with a sanitizer's limits for guests; SchedlineError if it is not the one for sanitizers."""
     if target.name != SANITIZED:
         observed = f"--sanitize {sanitizer}: not available in a guest on {target.name}"
         raise SchedlineError(observed, f"leave --on out, or use --on {SANITIZED}")
+    # More emulated CPUs cost time, and eight are enough for races between two of them.
     return replace(target, classes=(8,), timeout=target.timeout * SANITIZERS[sanitizer][0])
 
 

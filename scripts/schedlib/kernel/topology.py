@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-from schedlib.errors import SchedlineError
-from schedlib.formats.data_file import nearest, read_toml, refuse
+from schedlib.formats.data_file import read_toml, refuse
 from schedlib.formats.strict import Count, Positive, Strict
-from schedlib.names import topology_names
 from schedlib.options import MOST_CPUS
 from schedlib.paths import CONFIGS
 
@@ -44,19 +42,17 @@ class Topology(Strict, frozen=True):
 
 
 def flat(cpus: int) -> Topology:
-    """A nameless topology with this number of CPUs: one socket, node and cluster, one thread per core."""
+    """One socket, node and cluster, one thread per core."""
     return Topology("", 1, 1, 1, cpus, 1)
 
 
 def shape_of(name: str | None, cpus: int) -> Topology:
-    """A topology by name, see load_topology(); without a name a flat one with this number of CPUs."""
+    """A topology by name; without a name a flat one."""
     return load_topology(name) if name else flat(cpus)
 
 
 def load_topology(name: str) -> Topology:
     """A topology by name; SchedlineError if there is none of that name, or its file is invalid."""
-    if name not in topology_names():
-        raise SchedlineError(f"--topology: there is no {name!r}", nearest(name, topology_names()))
     path = CONFIGS / "topologies" / f"{name}.toml"
     topology = read_toml(path, Topology, stem="name")
     if topology.cpus > MOST_CPUS:

@@ -38,8 +38,8 @@ class Composition:
     """A patched tree.
 
     Attributes:
-        commit: the commit with the tests and the changes on top of the tree's base.
-        tests: the commit with the tests alone.
+        commit: the tests and the changes on top of the tree's base.
+        tests: the tests alone.
         states: one for each known change.
         expected: ids of the changes that the tree has to have.
     """
@@ -63,7 +63,7 @@ def kunit_files() -> dict[str, Path]:
 
 
 def hooks(suites: Iterable[KunitSuite]) -> dict[str, tuple[str, list[str]]]:
-    """What the kernel includes for some suites: the tests of static functions."""
+    """The hooks of some suites: those that test static functions."""
     found: dict[str, tuple[str, list[str]]] = {}
     for suite in suites:
         if suite.included_by:
@@ -89,8 +89,8 @@ def _with_hook(text: str, file: str, wanted: Hooks) -> str:
     if file not in wanted:
         return bare
     option, names = wanted[file]
-    block = f"\n#ifdef {option}\n" + "".join(f'#include "tests/{name}"\n' for name in names) + "#endif\n"
-    return with_stub(bare).rstrip("\n") + "\n" + block
+    includes = "".join(f'#include "tests/{name}"\n' for name in names)
+    return with_stub(bare).rstrip("\n") + f"\n\n#ifdef {option}\n{includes}#endif\n"
 
 
 def put_tests(
@@ -138,10 +138,7 @@ def with_tests(tree: Tree, commit: str) -> str:
 
 
 def refuse_lost_members(tree: Tree, commit: str) -> None:
-    """Stop when a commit has a change, and in no configuration a member that the change's rules are about.
-
-    Raises SchedlineError: there is one.
-    """
+    """SchedlineError if a commit has a change, and in no configuration a member that the change's rules are about."""
     require_members(our_rules(), declarations_of(tree, commit), present_changes(tree, commit))
 
 
@@ -163,22 +160,22 @@ def compose(
     """
     for ids, option in ((with_, "--with"), (without, "--without"), (expect or (), "--expect")):
         changes.known(ids, option)
-    carried = () if tree.is_user else tuple(name for patches in changes.patch_sets(tree) for name in patches.default())
-    wanted = {*carried, *with_} - set(without)
+    carried = {name for patches in changes.patch_sets(tree) for name in patches.default() if not tree.is_user}
+    wanted = (carried | set(with_)) - set(without)
     if expect is not None:
         expected = frozenset(expect)
     elif tree.is_user:
         expected = frozenset(with_) | _changes_of_base(tree, base)
     else:
-        expected = frozenset(wanted | set(carried)) | present_changes(tree)
+        expected = present_changes(tree) | wanted | carried
     made_by = [*kunit_files().values(), *sorted(CONFIGS.glob("*.toml")), CONTRACTS, PATCHES]
     made_by += [Path(__file__), Path(contract_file.__file__), Path(c_tables.__file__).parent]
     key = digest_of(tree.base, sorted(wanted), sorted(without), sorted(change_table()), *contents_of(made_by))
     record = tree.directory / "compositions" / f"{key}.json"
-    known_before = read_json(record)
-    if known_before and not try_git(tree.src, "cat-file", "-e", f"{known_before['commit']}^{{tree}}").returncode:
-        states = convert(known_before["states"], tuple[ChangeState, ...])
-        return Composition(known_before["commit"], known_before["tests"], states, expected)
+    before = read_json(record)
+    if before and not try_git(tree.src, "cat-file", "-e", f"{before['commit']}^{{tree}}").returncode:
+        states = convert(before["states"], tuple[ChangeState, ...])
+        return Composition(before["commit"], before["tests"], states, expected)
     tests = with_tests(tree, tree.base)
     changed, states = changes.apply_changes(tree, tests, wanted, without)
     commit = with_tests(tree, changed)
@@ -196,7 +193,7 @@ def _changes_of_base(tree: Tree, base: str | None) -> frozenset[str]:
 
 
 def refuse_conflicts(composition: Composition) -> None:
-    """Stop when a change did not apply, with a SchedlineError that names change, file and hunk."""
+    """SchedlineError, with change, file and hunk, if a change did not apply."""
     for row in composition.states:
         if row.state is State.CONFLICT:
             raise SchedlineError(

@@ -70,10 +70,7 @@ def sha256_of(path: Path) -> str:
 
 
 def mirrors() -> dict[str, str]:
-    """The machine's own mirrors: {'archive': URI, 'security': URI}, read from its apt configuration.
-
-    SchedlineError if there is no apt, or it knows no Debian archive.
-    """
+    """The 'archive' and 'security' mirror of the machine's apt; SchedlineError if it has none, or no apt."""
     listed = must(
         ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)", "Created-By: Packages"],
         next_step="without apt, give a kernel tree of your own: schedline check --kdir PATH",
@@ -97,9 +94,8 @@ def mirrors() -> dict[str, str]:
 
 def _machine_network_settings() -> str:
     """The proxies and certificates of the machine's apt configuration, and no other setting of it."""
-    wanted = re.compile(r'^Acquire::https?::([\w.:-]*)(Proxy|CaInfo|Verify-\w+|SslCert|SslKey)\S* ".+";$', re.M | re.I)
-    dump = must(["apt-config", "dump", "Acquire"])
-    return "".join(match.group(0) + "\n" for match in wanted.finditer(dump))
+    wanted = re.compile(r'^Acquire::https?::[\w.:-]*(?:Proxy|CaInfo|Verify-\w+|SslCert|SslKey)\S* ".+";\n', re.M | re.I)
+    return "".join(wanted.findall(must(["apt-config", "dump", "Acquire"])))
 
 
 def _configure(work: Path, series: Series, keyring: Path, arch: str) -> Path:
@@ -107,11 +103,9 @@ def _configure(work: Path, series: Series, keyring: Path, arch: str) -> Path:
         (work / part).mkdir(parents=True, exist_ok=True)
     (work / "state/status").touch()
     sites = mirrors()
-    sources = (
-        f"deb [signed-by={keyring}] {sites['security' if suite.endswith('-security') else 'archive']} {suite} main\n"
-        for suite in series.suites
-    )
-    (work / "etc/sources.list").write_text("".join(sources))
+    chosen = [(suite, sites["security" if suite.endswith("-security") else "archive"]) for suite in series.suites]
+    sources = "".join(f"deb [signed-by={keyring}] {site} {suite} main\n" for suite, site in chosen)
+    (work / "etc/sources.list").write_text(sources)
     conf = work / "apt.conf"
     conf.write_text(_APT_CONF.format(work=work, arch=arch) + _machine_network_settings())
     return conf
@@ -161,9 +155,7 @@ def download(series: Series, work: Path, keyring: Path = KEYRING, arch: str = "a
         env=env,
         next_step="run the command again; if it persists, check the network and the free space (df -h)",
     )
-    path = next(iter(work.glob(f"{series.package}_*.deb")), None)
-    if path is None:
-        raise SchedlineError(f"apt-get download left no {series.package} package", "run the command again")
+    path = next(work.glob(f"{series.package}_*.deb"))
     digest = sha256_of(path)
     if version == series.tested and digest != series.sha256:
         path.unlink()

@@ -43,7 +43,7 @@ class Tree:
     """A kernel tree that may be composed, synced and built.
 
     Attributes:
-        name: directory name below trees/ in the cache.
+        name: of the directory below trees/ in the cache.
         directory: holds `src` (the git work tree) and the manifest; its locks are beside it.
         base: commit that equals the tree as its owner has it, uncommitted changes included.
         head: commit that the owner's tree has checked out; equals `base` when nothing is modified.
@@ -72,7 +72,6 @@ class Tree:
 
 @lru_cache(maxsize=64)
 def _text(src: Path, commit: str, path: str) -> str | None:
-    """A file's text in a commit, which never changes. Each change of the kernel looks into the same few files."""
     done = try_git(src, "cat-file", "blob", f"{commit}:{path}")
     return None if done.returncode else done.stdout.decode(errors="replace")
 
@@ -83,7 +82,7 @@ def at(tree: Tree, commit: str) -> Tree:
 
 
 def commit_tree(src: Path, tree: str, parent: str | None, message: str, author: dict[str, str] | None = None) -> str:
-    """Make a commit of a tree object; equal input gives an equal commit id."""
+    """A commit of a tree object; equal input gives an equal id."""
     parents = ["-p", parent] if parent else []
     return git(src, "commit-tree", tree, *parents, env=_IDENTITY | (author or {}), stdin=message.encode())
 
@@ -119,7 +118,7 @@ def _import_directory(src: Path, work_tree: Path, excluded: Sequence[str] = ()) 
 
 
 def _fresh(directory: Path) -> Path:
-    """Delete `directory` and create an empty one beside it, which is renamed into its place when it is complete."""
+    """Delete `directory`; an empty one beside it, which is renamed into its place when it is complete."""
     half = directory.with_name(directory.name + ".half")
     # Wait until nobody builds the tree that is to be deleted.
     with lock(_work_tree_lock(directory)):
@@ -136,7 +135,7 @@ def _fresh(directory: Path) -> Path:
 
 
 def _unpack(half: Path, file: Path, what: str, inner: str = "") -> None:
-    """Unpack a tarball, or the one at `inner` in a Debian package, and move its one top directory to `half/src`."""
+    """Unpack a tarball, or the one at `inner` in a Debian package, to `half/src`."""
     target, package = half / "unpacked", half / "package"
     target.mkdir()
     commands: list[list[str | Path]] = [["tar", "-x", "-C", target, "-f", package / inner if inner else file]]
@@ -163,9 +162,13 @@ def _unpack(half: Path, file: Path, what: str, inner: str = "") -> None:
 def _whole(directory: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
     """The manifest, when the tree is complete and is still the one that `identity` describes."""
     manifest = read_json(directory / "manifest.json")
-    if manifest and all(manifest.get(key) == value for key, value in identity.items()):
-        return manifest
-    return None
+    return manifest if manifest and identity.items() <= manifest.items() else None
+
+
+def _in_place(half: Path, directory: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    write_json(half / "manifest.json", manifest)
+    half.rename(directory)
+    return manifest
 
 
 def _adopt(half: Path, directory: Path, identity: dict[str, Any]) -> dict[str, Any]:
@@ -176,10 +179,7 @@ def _adopt(half: Path, directory: Path, identity: dict[str, Any]) -> dict[str, A
         base = _import_directory(src, src)
         (src / ".git/import.index").replace(src / ".git/index")
         git(src, "reset", "--quiet", "--soft", base)
-    manifest = identity | {"base": base}
-    write_json(half / "manifest.json", manifest)
-    half.rename(directory)
-    return manifest
+    return _in_place(half, directory, identity | {"base": base})
 
 
 def open_tree(cache: Path, chosen: TreeOptions) -> Tree:
@@ -199,11 +199,9 @@ def _work_tree_lock(directory: Path) -> Path:
 def fetch_series(cache: Path, name: str, *, again: bool = False, keyring: Path = debian.KEYRING) -> Tree:
     """Debian's source of a series, downloaded and unpacked once; with `again` the archive is asked for a newer version.
 
-    Raises SchedlineError: unknown series, or everything that debian.download() and unpacking can raise.
+    Raises SchedlineError: as debian.download(), or it cannot be unpacked.
     """
-    series = debian.series_table().get(name)
-    if series is None:
-        raise SchedlineError(f"there is no series {name!r}", f"choose one of {', '.join(debian.series_table())}")
+    series = debian.series_table()[name]
     directory = cache / "trees" / name
     with _opening(directory):
         manifest = _whole(directory, {"package": series.package})
@@ -240,10 +238,7 @@ def open_kdir(cache: Path, kdir: Path) -> Tree:
 
     Raises SchedlineError: it is not a kernel tree, is too old for KUnit, or cannot be read.
     """
-    try:
-        path = kdir.expanduser().resolve(strict=True)
-    except OSError as error:
-        raise SchedlineError(f"{kdir}: {error.strerror}", "give the path of a kernel tree or tarball") from error
+    path = kdir.expanduser().resolve()
     if path.is_dir():
         require_kernel(path, lambda name: (path / name).exists())
         directory = cache / "trees" / f"kdir-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
@@ -260,9 +255,8 @@ def open_kdir(cache: Path, kdir: Path) -> Tree:
 def _open_tarball(cache: Path, path: Path) -> Tree:
     # Python's tarfile does not know zstd; tar does.
     if not path.is_file() or (path.suffix != ".zst" and not tarfile.is_tarfile(path)):
-        raise SchedlineError(
-            f"{path} is neither a directory nor a tarball", "give a kernel source tree or its tarball: --kdir PATH"
-        )
+        advice = "give a kernel source tree or its tarball: --kdir PATH"
+        raise SchedlineError(f"{path} is neither a directory nor a tarball", advice)
     digest = debian.sha256_of(path)
     directory = cache / "trees" / f"tar-{digest[:12]}"
     with _opening(directory):
@@ -276,11 +270,11 @@ def _open_tarball(cache: Path, path: Path) -> Tree:
 
 
 def _open_plain(directory: Path, path: Path) -> Tree:
-    if _whole(directory, {"path": str(path), "kind": "plain"}) is None:
+    identity = {"path": str(path), "kind": "plain"}
+    if _whole(directory, identity) is None:
         half = _fresh(directory)
         _new_repository(half / "src")
-        write_json(half / "manifest.json", {"path": str(path), "kind": "plain"})
-        half.rename(directory)
+        _in_place(half, directory, identity)
     with step(f"reading {path}"):
         base = _import_directory(directory / "src", path, _BUILT)
     return Tree(directory.name, directory, base, base, str(path), is_user=True)
@@ -296,8 +290,7 @@ def _open_git(directory: Path, path: Path) -> Tree:
         # three-way merge finds its base there.
         lenders = [objects, *sorted(directory.parent.glob("[0-9]*/src/.git/objects"))]
         (half / "src/.git/objects/info/alternates").write_text("".join(f"{lender}\n" for lender in lenders))
-        write_json(half / "manifest.json", identity)
-        half.rename(directory)
+        _in_place(half, directory, identity)
     src = directory / "src"
     head = try_git(path, "rev-parse", "--verify", "HEAD^{commit}")
     if head.returncode:
@@ -348,7 +341,7 @@ def put_files(
 
 
 class _Index:
-    """An index file that holds a commit; removed when nobody needs it any more, or the process ends."""
+    """An index file that holds a commit."""
 
     def __init__(self, src: Path, commit: str) -> None:
         directory = tempfile.mkdtemp(prefix="schedline-")

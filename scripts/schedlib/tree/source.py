@@ -63,10 +63,8 @@ class Presence(Enum):
 
 def presence(signs: Sequence[bool]) -> Presence:
     """Whether a change is present, from those of its signs that could be checked."""
-    if not signs:
-        return Presence.NA
     if not any(signs):
-        return Presence.ABSENT
+        return Presence.ABSENT if signs else Presence.NA
     return Presence.PRESENT if all(signs) else Presence.PARTIAL
 
 
@@ -81,9 +79,7 @@ class SourceSigns:
     def found_in(self, text: str) -> tuple[str, ...]:
         """For each pattern the text that matches it, or an empty string."""
         start = re.search(self.start, text, re.M)
-        if not start:
-            return tuple("" for _ in self.patterns)
-        body = text[start.end() : text.find("\n}", start.end())]
+        body = text[start.end() : text.find("\n}", start.end())] if start else ""
         found = (re.search(pattern, body) for pattern in self.patterns)
         return tuple(" ".join(match.group(0).split()) if match else "" for match in found)
 
@@ -106,12 +102,7 @@ def readable(pattern: str) -> str:
 
 
 def require_kernel(path: Path, exists: Callable[[str], bool]) -> None:
-    """Reject, with a SchedlineError, what is not a kernel source, or is too old for KUnit.
-
-    Args:
-        path: for the message.
-        exists: whether the source has a file.
-    """
+    """SchedlineError if a source, of which `exists` knows the files, is no kernel's or too old for KUnit."""
     if not exists("Kbuild") or not exists("kernel/sched/sched.h"):
         observed = f"{path} is no kernel tree (no Kbuild, no kernel/sched/sched.h)"
         raise SchedlineError(observed, "give the top directory of a kernel source tree: --kdir PATH")
@@ -122,8 +113,7 @@ def require_kernel(path: Path, exists: Callable[[str], bool]) -> None:
 
 def require_tree(chosen: TreeOptions) -> None:
     """Reject a directory, see require_kernel(), before anything is looked up, locked or fetched."""
-    kdir = chosen.kdir
-    if kdir is not None and kdir.is_dir():
+    if (kdir := chosen.kdir) is not None and kdir.is_dir():
         require_kernel(kdir, lambda name: (kdir / name).exists())
 
 

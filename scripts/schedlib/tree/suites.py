@@ -92,16 +92,10 @@ def lacking_features(tree: Tree, commit: str) -> tuple[str, ...]:
 
 
 def left_out(tree: Tree, expected: Collection[str]) -> tuple[KunitSuite, ...]:
-    """The suites that cannot be built in a tree.
-
-    Raises SchedlineError: a suite that judges an expected change cannot be built.
-    """
-    found = tuple(
-        suite
-        for suite in suite_table().values()
-        if suite.pattern
-        and not any(SourceSigns(suite.file, suite.start, (suite.pattern,)).found_in(tree.read(suite.file) or ""))
-    )
+    """The suites that cannot be built in a tree; SchedlineError if one of them judges an expected change."""
+    needing = [suite for suite in suite_table().values() if suite.pattern]
+    signs = {suite: SourceSigns(suite.file, suite.start, (suite.pattern,)) for suite in needing}
+    found = tuple(suite for suite, sign in signs.items() if not any(sign.found_in(tree.read(sign.file) or "")))
     for lacking in found:
         unjudged = sorted(name for name in expected if change_table()[name].suite == lacking.name)
         if unjudged:

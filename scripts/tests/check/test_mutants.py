@@ -126,7 +126,7 @@ def test_only_a_compiler_that_failed_makes_a_mutant_that_does_not_build(
 ) -> None:
     header = kernel / "kernel/sched/sched.h"
     header.write_text(header.read_text().replace("nr_running", "nr_walking"))
-    mutant = Mutant("x/y", "", killed_by, (), None, None, (), (), (), (), git(kernel, "diff").encode())
+    mutant = Mutant("x/y", killed_by=killed_by, diff=git(kernel, "diff").encode())
     git(kernel, "checkout", "-q", ".")
     tree = open_kdir(cache, kernel)
     errors: list[SchedlineError] = []

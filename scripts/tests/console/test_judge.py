@@ -62,9 +62,9 @@ def case_id(case: dict[str, Any]) -> str:
 def test_corpus(case: dict[str, Any]) -> None:
     judgement = judged(case)
     kinds = {f"({problem.kind})" if problem.verdict is Verdict.PASS else problem.kind for problem in judgement.problems}
-    assert (judgement.verdict.name, sorted(kinds)) == (case["verdict"], sorted(case.get("problems", ())))
-    found = outcomes(judgement)
-    assert {name: found.get(name) for name in case.get("outcomes", ())} == case.get("outcomes", {})
+    assert (judgement.verdict.name, sorted(kinds)) == (case["verdict"], sorted(case.get("problems", "").split()))
+    found = {f"{name} {outcome}" for name, outcome in outcomes(judgement).items()}
+    assert found >= set(case.get("outcomes", ()))
 
 
 def test_every_log_has_a_verdict() -> None:
@@ -182,10 +182,9 @@ def test_durations_come_from_the_host_when_the_kernel_prints_none() -> None:
 
 
 def test_duplicate_result_keeps_the_worst() -> None:
-    case = next(each for each in CASES if each["log"] == "result_twice")
     good, bad = b"    ok 1 kunit_current_test\n", b"    not ok 1 kunit_current_test\n"
     for pair in (good + bad, bad + good):
-        log = content(case).replace(good + good, pair)
+        log = content(named("pass_three_suites")).replace(good, pair)
         assert by_name(judge(log), "kunit_current:kunit_current_test").outcome is Outcome.FAIL
 
 
@@ -197,7 +196,7 @@ def test_problems_of_one_kind_are_counted_not_listed() -> None:
 
 
 def test_killed_run_does_not_blame_the_kernel_but_a_failure_stays() -> None:
-    for log, verdict in ((content(named("interrupted")), Verdict.ERROR), (content(named("fail")), Verdict.FAIL)):
+    for log, verdict in ((content(named("hang")), Verdict.ERROR), (content(named("fail")), Verdict.FAIL)):
         assert judge(log, ending=Ending.KILLED).verdict is verdict
 
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Small changes to sound logs (logs/lies.toml): a harmless change must pass, and one that hides something must not."""
+"""Small changes to logs (logs/lies.toml): a harmless change must pass, and one that hides something must not."""
 
 from __future__ import annotations
 
 import gzip
+import html
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ SOUND = [
 ]
 
 EXPECTATION = "# kunit_current_test: EXPECTATION FAILED at lib/kunit/a.c:7"
+RESULT = "    ok 1 kunit_current_test"
 _HUGE = b"\x7f" * 20_000
 
 
@@ -42,9 +44,18 @@ def _half(log: bytes) -> int:
     return log.index(b"    KTAP version 1", log.index(b"\nok 1 "))
 
 
-def _lava(log: bytes) -> bytes:
-    records = [{"dt": "2026-11-21T00:42:48.000000", "lvl": "target", "msg": row.decode()} for row in log.splitlines()]
-    return "".join(f"- {json.dumps(record)}\n" for record in records).encode()
+def each(form: Callable[[str, int], object]) -> Callable[[bytes], bytes]:
+    """A function that writes each line of a log in another form; the form gets the number of the line, too."""
+
+    def change(log: bytes) -> bytes:
+        return "".join(f"{form(row, number)}\n" for number, row in enumerate(log.decode().splitlines())).encode()
+
+    return change
+
+
+def _record(number: int, **fields: object) -> str:
+    """A record of dmesg --json."""
+    return json.dumps({"pri": 6, "time": number / 100, **fields}, indent=3) + ","
 
 
 CHANGES: dict[str, Callable[[bytes], bytes]] = {
@@ -54,19 +65,19 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
     "huge": lambda log: log.replace(b"@@", _HUGE),
     "utf16": lambda log: log.decode().encode("utf-16"),
     "gzip": gzip.compress,
-    "lava": _lava,
+    "lava": each(lambda row, _: "- " + json.dumps({"dt": "2026-11-21T00:42:48.000000", "lvl": "target", "msg": row})),
     "lava_finished": lambda log: (
         b"".join(_rows(log)[:-1])
         + b'- {"dt": "2026-11-21T00:42:49.000000", "lvl": "info", "msg": "Job finished correctly"}\n'
     ),
-    "stamps": lambda log: re.sub(rb"(?m)^", b"[   12.345678][    T1] ", log.rstrip(b"\n")) + b"\n",
+    "stamps": each(lambda row, _: f"[   12.345678][    T1] {row}"),
     "clock_goes_back": lambda log: b"".join(
         b"[   %d.345678] " % (12 if place < len(_rows(log)) // 2 else 7) + row for place, row in enumerate(_rows(log))
     ),
     "osc": lambda log: re.sub(rb"(?m)^(.+)$", b"\x1b]3008;start=6f2a;type=boot\x1b\\\\\\1", log),
     "make_error": lambda log: log + b"make[1]: *** [../lib.mk:118: run_tests] Error 2\n",
-    "dates": lambda log: re.sub(rb"(?m)^", b"[Sat Nov 21 01:07:18 2026] ", log.rstrip(b"\n")) + b"\n",
-    "host_clock": lambda log: re.sub(rb"(?m)^", b"2026-11-21T00:42:40.240 ", log.rstrip(b"\n")) + b"\n",
+    "dates": each(lambda row, _: f"[Sat Nov 21 01:07:18 2026] {row}"),
+    "host_clock": each(lambda row, _: f"2026-11-21T00:42:40.240 {row}"),
     "until_halted": lambda log: _cut(log, b"halted\n")[0] + b"halted\n",
     "until_at": lambda log: _cut(log, b"@@")[0],
     "from_at": lambda log: _cut(log, b"@@")[1],
@@ -74,8 +85,21 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
     "last_line_lost": lambda log: b"".join(_rows(log)[:-1]),
     "last_totals_fail": lambda log: b"".join(_rows(log)[:-1]) + _rows(log)[-1].replace(b"fail:0", b"fail:1"),
     "twice": lambda log: log + log,
+    "restarted": lambda log: _cut(log, b"@@")[0] + log.replace(b"@@", b""),
     "first_half_twice": lambda log: log[: _half(log)] + log,
     "second_half_twice": lambda log: log + log[_half(log) :],
+    # Forms for which the reader was not written, see test_blind_logs.py.
+    "journal": each(lambda row, n: row if row.startswith("Mar ") else f"Mar  4 09:00:{n % 60:02} box kernel: {row}"),
+    "journal_unix": each(lambda row, n: f"1772615400.{n:06} box kernel: {row}"),
+    "journal_with_unit": each(lambda row, n: f"Wed 2026-03-04 09:00:{n % 60:02} UTC box kernel[0]: {row}"),
+    "journal_export": each(lambda row, n: f"__CURSOR=s=1;i={n}\nPRIORITY=6\n_TRANSPORT=kernel\nMESSAGE={row}\n"),
+    "journal_pretty": each(lambda row, _: f'{{\n\t"PRIORITY" : "6",\n\t"MESSAGE" : {json.dumps(row)}\n}}'),
+    "dmesg_json": lambda log: b'{\n   "dmesg": [\n' + each(lambda row, n: _record(n, msg=row))(log) + b"   ]\n}\n",
+    "kmsg_with_keys": each(lambda row, n: f"6,{n},{n}000,-;{row}\n SUBSYSTEM=kunit\n DEVICE=+x:y"),
+    "logcat": each(lambda row, n: f"03-04 09:00:{n % 60:02}.{n:03}     0     0 I         : {row}"),
+    "page": lambda log: b"<html><pre>\n" + each(lambda row, n: f'<span id="L{n}">{html.escape(row)}</span>')(log),
+    "mail": lambda log: b"Somebody wrote:\n" + each(lambda row, _: f"> {row}")(b"".join(_rows(log)[1:])),
+    "two_consoles": each(lambda row, _: f"{row}\n{row}"),
 }
 
 
@@ -86,10 +110,11 @@ def sound(name: str) -> bytes:
 def made(lie: dict[str, Any]) -> bytes:
     """The log of one kind of lie."""
     log = sound(lie.get("log", "pass_three_suites"))
-    for old, new in lie.get("edit", ()):
+    before = [[RESULT, "\n".join([*lie["before"], RESULT])]] if "before" in lie else []
+    for old, new in [*before, *lie.get("edit", ())]:
         assert old.encode() in log, old
-        log = log.replace(old.encode(), new.replace("$E", EXPECTATION).encode(), 1)
-    for name in lie.get("change", ()):
+        log = log.replace(old.encode(), new.replace("$0", old).replace("$E", EXPECTATION).encode(), 1)
+    for name in lie.get("change", "").split():
         log = CHANGES[name](log)
     return log
 
@@ -104,15 +129,17 @@ def test_lie(name: str) -> None:
     lie = LIES[name]
     judgement = judge(made(lie), listed(lie), ending=Ending(lie.get("ending", "unknown")))
     kinds = {f"({each.kind})" if each.verdict is Verdict.PASS else each.kind for each in judgement.problems}
-    assert (judgement.verdict.name, sorted(kinds)) == (lie.get("verdict", "FAIL"), sorted(lie.get("problems", ())))
+    assert (judgement.verdict.name, sorted(kinds)) == (
+        lie.get("verdict", "FAIL"),
+        sorted(lie.get("problems", "").split()),
+    )
 
 
-def test_only_harmless_changes_of_sound_logs_may_pass() -> None:
+def test_only_harmless_changes_may_pass() -> None:
     passing = {name for name, lie in LIES.items() if lie.get("verdict") == "PASS"}
     assert passing == {name for name in LIES if name.startswith("harmless-")}
-    assert {lie.get("log", "pass_three_suites") for lie in LIES.values()} <= set(SOUND)
     different = {(made(lie), tuple(listed(lie)), lie.get("ending")) for lie in LIES.values()}
-    assert len(different) == len(LIES) >= 55 + 10
+    assert len(different) == len(LIES)
 
 
 @pytest.mark.parametrize("name", sorted(set(SOUND)))
@@ -146,16 +173,11 @@ def cuts(log: bytes, every_byte: bool) -> Iterator[int]:
         end += len(row)
 
 
-@pytest.mark.parametrize("name", sorted(set(SOUND) - {"two_boots"}))
+@pytest.mark.parametrize("name", sorted(set(SOUND)))
 def test_no_log_whose_end_is_missing_is_a_plain_pass(name: str) -> None:
-    """two_boots is left out: cut after its first boot, it is still a whole log."""
     log = sound(name)
+    # Cut after its first boot, this one is still a whole log.
+    halted = log.index(b"halted") + len(b"halted") if name == "two_boots" else 0
+    whole: Iterable[int] = (halted, halted + 1) if halted else ()
     for length in cuts(log, every_byte=name in ("pass_three_suites", "ksft_pass")):
-        assert plain_pass(log[:length]) == (not log[length:].strip()), log[:length][-60:]
-
-
-def test_two_boots_whose_end_is_missing() -> None:
-    log = sound("two_boots")
-    whole = log.index(b"halted") + len(b"halted")
-    for length in cuts(log, every_byte=False):
-        assert plain_pass(log[:length]) == (length in (whole, whole + 1) or not log[length:].strip())
+        assert plain_pass(log[:length]) == (length in whole or not log[length:].strip()), log[:length][-60:]

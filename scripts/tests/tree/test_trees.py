@@ -151,7 +151,7 @@ def test_what_is_no_kernel_is_refused(tmp_path: Path, cache: Path, missing: str,
 
 
 def test_absent_path_and_empty_repository(tmp_path: Path, cache: Path) -> None:
-    with pytest.raises(SchedlineError, match="No such file"):
+    with pytest.raises(SchedlineError, match="neither a directory nor a tarball"):
         open_kdir(cache, tmp_path / "nothing")
     write_files(tmp_path / "tree", FILES)
     git(tmp_path, "init", "-q", str(tmp_path / "tree"))
