@@ -59,9 +59,9 @@ class CheckPlan:
 def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
     """The kernel parameters that tell each suite which of the changes that it judges are expected."""
     by_suite: dict[str, list[str]] = {}
-    for name, change in sorted(change_table().items()):
-        if change.suite and name in expected:
-            by_suite.setdefault(change.suite, []).append(name)
+    for name in sorted(expected):
+        if suite := change_table()[name].suite:
+            by_suite.setdefault(suite, []).append(name)
     return tuple(f"{suite}_kunit.expect={','.join(names)}" for suite, names in by_suite.items())
 
 

@@ -206,7 +206,10 @@ def _built(cache: Path, plan: KernelPlan, place: Path, program: str | None) -> t
         kept = kernel.kept(place)
         if program:
             shutil.copy2(selftests.initramfs(kernel, plan.tree, plan.target, [program]), place / _INITRAMFS)
-        return kept, _code(kernel.build)
+        # The machine code and data of the scheduler prove that a mutant changes nothing.
+        units = sorted((kernel.build / "kernel/sched").rglob("*.o"))
+        code = [must(["objdump", "-s", "-r", "-j", ".text", "-j", ".rodata", "-j", ".data", unit]) for unit in units]
+        return kept, hashlib.sha256("".join(code).encode()).hexdigest()
 
 
 def _failing_in_guests(cache: Path, mutant: Mutant, plan: KernelPlan, kernel: Kernel, folder: Path) -> frozenset[str]:
@@ -234,11 +237,3 @@ def _broken_rules(cache: Path, tree: Tree, commit: str, mutant: Mutant, expected
     layout = pack_layout(cache, tree, commit, column, rules)
     results = (judge_rule(rules, rule.id, layout, expected) for rule in rules.rules)
     return frozenset(result.rule for result in results if result.outcome is RuleOutcome.FAIL)
-
-
-def _code(build_directory: Path) -> str:
-    """Digest of the scheduler's machine code and data, to prove that a mutant changes nothing."""
-    digest = hashlib.sha256()
-    for unit in sorted((build_directory / "kernel/sched").rglob("*.o")):
-        digest.update(must(["objdump", "-s", "-r", "-j", ".text", "-j", ".rodata", "-j", ".data", unit]).encode())
-    return digest.hexdigest()

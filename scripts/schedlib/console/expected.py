@@ -41,12 +41,13 @@ def load_expected(path: Path, cpu_class: int | None, changes: Collection[str] | 
 
     Raises SchedlineError: the file cannot be read, a line is wrong or names a test twice, or nothing is left.
     """
-    kept = [
-        row.name
-        for row in _listed(path)
-        if (cpu_class is None or not row.classes or cpu_class in row.classes)
-        and (changes is None or set(changes) >= ({row.needs} if row.needs else _named_after(row.name)))
-    ]
+    ids = set(change_ids())
+    kept = []
+    for row in _listed(path):
+        needs = {row.needs} if row.needs else {word.replace("_", "-") for word in row.name.split(":")[1:2]} & ids
+        runs = cpu_class is None or not row.classes or cpu_class in row.classes
+        if runs and (changes is None or needs <= set(changes)):
+            kept.append(row.name)
     if not kept:
         for_class = "" if cpu_class is None else f" for {cpu_class} CPUs"
         raise SchedlineError(f"{path} lists no test{for_class}: any log would pass", "add a test, or name another list")
@@ -101,11 +102,6 @@ def current_name(name: str, separator: str = ":", *, selftests: bool = False) ->
         if older in {each.rpartition(":")[0] for each in row.was if each.count(":") > 1}:
             return ":".join(row.name.split(":")[: older.count(":") + 1]).replace(":", separator)
     return name
-
-
-def _named_after(test: str) -> set[str]:
-    """The change after which a test's case is named."""
-    return {word.replace("_", "-") for word in test.split(":")[1:2]} & set(change_ids())
 
 
 def tests_of(change: str) -> frozenset[str]:

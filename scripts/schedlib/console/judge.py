@@ -341,20 +341,16 @@ def _running(seen: _Log, found: dict[str, TestResult], expected: Collection[str]
     name = ":".join((short_name(path[0]), *path[1:]))
     if path[0].startswith(PROGRAM):
         return name
+    if len(path) > 1 and name in expected:
+        return name
     # KUnit names a case only when it ends. So take the first listed test of the suite that has no result.
     ordered = expected if isinstance(expected, Sequence) else ()
-    if len(path) == 1 or name not in expected:
-        suite = path[0] + ":"
-        return next((each for each in ordered if each.startswith(suite) and each not in found), name)
-    return name
+    return next((each for each in ordered if each.startswith(f"{path[0]}:") and each not in found), name)
 
 
 def _absent(name: str, found: dict[str, TestResult], why: str) -> TestResult:
     """A listed test without a result: SKIP if its case or suite was skipped, else MISSING."""
-    for prefix in reversed(_prefixes(name)[:-1]):
-        above = found.get(prefix)
-        if above is None:
-            continue
+    for above in (found[prefix] for prefix in reversed(_prefixes(name)[:-1]) if prefix in found):
         if above.outcome is TestOutcome.SKIP:
             return TestResult(name, TestOutcome.SKIP, above.reason, line=above.line)
         if above.outcome is TestOutcome.FAIL:
@@ -388,12 +384,11 @@ def _signs(seen: _Log, named: Sequence[TestResult], listed: bool) -> Iterator[Pr
             yield Problem("lost", each.line, text, Verdict.INCONCLUSIVE)
         elif each.kind == "runner-error" or (each.kind == "exit" and each.line > seen.report.last_line):
             yield Problem("runner", each.line, each.text, Verdict.INCONCLUSIVE)
-    if seen.back and not seen.restarted:
+    if seen.restarted:
+        yield Problem("restart", seen.restarted, "the kernel started again without having shut down", Verdict.FAIL)
+    elif seen.back:
         text = "the kernel's clock goes back: this is more than one boot, or lines are missing"
         yield Problem("clock", seen.back, text, Verdict.INCONCLUSIVE)
-    if seen.restarted:
-        text = "the kernel started again without having shut down"
-        yield Problem("restart", seen.restarted, text, Verdict.FAIL)
     if seen.job and seen.job < max(seen.report.last_line, seen.newest):
         text = "the log goes on after the end of LAVA's job: judge each job by itself"
         yield Problem("two-jobs", seen.job, text, Verdict.INCONCLUSIVE)
@@ -430,10 +425,9 @@ def _ending(seen: _Log, ending: Ending) -> Iterator[Problem]:
         yield Problem("died", seen.last_line, f"the emulator died {_where(streams)}", Verdict.ERROR)
     elif ending is Ending.KILLED:
         yield Problem("killed", seen.last_line, f"the run was interrupted {_where(streams)}", Verdict.ERROR)
-    elif ending is Ending.EXITED:
-        if seen.banner and not seen.shutdown and not panicked:
-            text = "the kernel exited, but the log does not show that it shut down"
-            yield Problem("no-shutdown", seen.last_line, text, Verdict.FAIL)
+    elif ending is Ending.EXITED and seen.banner and not seen.shutdown and not panicked:
+        text = "the kernel exited, but the log does not show that it shut down"
+        yield Problem("no-shutdown", seen.last_line, text, Verdict.FAIL)
     elif ending is Ending.UNKNOWN and not panicked and (seen.banner or streams):
         yield from _saved_end(seen)
 
@@ -483,7 +477,12 @@ def _unexpected(tests: Iterable[TestResult], expected: Collection[str]) -> Itera
 
 def _required(tests: Sequence[TestResult], require: Collection[str]) -> Iterator[Problem]:
     for wanted in require:
-        matching = [test for test in tests if _matches(test.name, wanted)]
+        # A test, its case or suite, its public id (`rd-lines.R1`) or its change (`rd-lines`).
+        matching = [
+            test
+            for test, last in ((test, test.name.rpartition(":")[2]) for test in tests)
+            if wanted in (test.name, last) or test.name.startswith(f"{wanted}:") or last.startswith(f"{wanted}.")
+        ]
         if not matching:
             yield Problem("require", 0, f"--require {wanted}: no such test", Verdict.ERROR)
         for test in matching:
@@ -492,20 +491,14 @@ def _required(tests: Sequence[TestResult], require: Collection[str]) -> Iterator
                 yield Problem("require", test.line, text, Verdict.ERROR, test.name)
 
 
-def _matches(name: str, wanted: str) -> bool:
-    """Whether `wanted` is the test, its case or suite, its public id (`rd-lines.R1`) or its change (`rd-lines`)."""
-    last = name.rpartition(":")[2]
-    return name == wanted or name.startswith(wanted + ":") or last == wanted or last.startswith(wanted + ".")
-
-
 def _few(problems: Sequence[Problem]) -> Iterator[Problem]:
     """The first problems of each kind, and how many more there are."""
-    counts: dict[str, list[Problem]] = {}
+    kinds: dict[str, list[Problem]] = {}
     for problem in problems:
-        counts.setdefault(problem.kind, []).append(problem)
-        if len(counts[problem.kind]) <= MOST_PROBLEMS:
+        same = kinds.setdefault(problem.kind, [])
+        same.append(problem)
+        if len(same) <= MOST_PROBLEMS:
             yield problem
-    for kind, same in counts.items():
-        if len(same) > MOST_PROBLEMS:
-            verdict = worst(problem.verdict for problem in same)
-            yield Problem(kind, same[MOST_PROBLEMS].line, f"and {len(same) - MOST_PROBLEMS} more", verdict)
+    for kind, same in kinds.items():
+        if more := same[MOST_PROBLEMS:]:
+            yield Problem(kind, more[0].line, f"and {len(more)} more", worst(problem.verdict for problem in same))

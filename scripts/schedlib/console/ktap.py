@@ -232,8 +232,11 @@ class Reader:
 
     # Lines.
 
+    def _moment(self) -> Moment:
+        return Moment(self._line.end, self._line.stamp)
+
     def _ktap(self, body: str, indent: int) -> None:
-        moment = Moment(self._line.end, self._line.stamp)
+        moment = self._moment()
         if header := _HEADER.match(body):
             self._header(header[1] == "KTAP", indent, moment)
         elif plan := _PLAN.match(body):
@@ -266,14 +269,17 @@ class Reader:
             self._compare(self._line.number, "Totals", (*counts, sum(counts)), top.tests)
             top.totals = True
         elif len(self._stack) > 1 and (found := _PARAMETER.match(body)):
-            here = Moment(self._line.end, self._line.stamp)
             said = self._split(found[1] is None, int(found[2]), found[3] or "")
-            self._parameters.append(Test(*said, self._line.number, here, here, ()))
+            self._parameters.append(Test(*said, self._line.number, self._moment(), self._moment(), ()))
         elif "Planned tests != run tests" in body:
             self._flaw("other-totals", body)
         elif len(self._stack) == 1 and not self._inner and indent == 0:
             if found := _PROGRAM.match(body):
-                self._announce(f"{PROGRAM}{found[1]}: {found[2]}")
+                if self._program:
+                    self._unfinished(*self._program)
+                self._program = (f"{PROGRAM}{found[1]}: {found[2]}", self._moment(), self._line.number)
+                self._log.clear()
+                self._inside = Reader(inner=True)
                 return
             if self._inside:
                 self._inside.feed(self._line._replace(text=body[2:]))
@@ -297,7 +303,7 @@ class Reader:
         top = self._stack[-1]
         # Kernels before 6.2 begin the subtests with only this line; in newer ones it follows the version line.
         if indent > top.indent:
-            self._open(_Frame(indent, self._line.number, Moment(self._line.end, self._line.stamp)))
+            self._open(_Frame(indent, self._line.number, self._moment()))
         elif indent < top.indent or top.name or top.tests:
             self._flaw("missing-header", f"# Subtest: {name}")
             return
@@ -510,13 +516,6 @@ class Reader:
 
     # kselftest programs.
 
-    def _announce(self, name: str) -> None:
-        if self._program:
-            self._unfinished(*self._program)
-        self._program = (name, Moment(self._line.end, self._line.stamp), self._line.number)
-        self._log.clear()
-        self._inside = Reader(inner=True)
-
     def _unfinished(self, name: str, began: Moment, line: int) -> None:
         self._flaw("no-result", f"no result line for {name!r}", name)
         tests = self._take_inner(name)
@@ -534,8 +533,9 @@ class Reader:
         tests = [test for stream in report.streams for test in stream.tests]
         for stream in report.streams:
             if stream.skipped is not None:
-                here = Moment(self._line.end, self._line.stamp)
-                tests.append(Test(_NOTHING, Status.SKIP, stream.skipped, stream.line, here, here, ()))
+                tests.append(
+                    Test(_NOTHING, Status.SKIP, stream.skipped, stream.line, self._moment(), self._moment(), ())
+                )
         return tuple(tests)
 
     def _program_result(self, test: Test) -> Test:

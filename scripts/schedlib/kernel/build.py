@@ -181,21 +181,17 @@ def make_as_configured(
 
     Raises Dropped: this tree cannot have the configuration. Raises SchedlineError: Kconfig or make failed.
     """
-    words = [*variables, *_debug_words(tree.src, directory, wanted), *goals]
+    words = [*variables]
+    if all(wanted.values.get(name) == "y" for name in ("CONFIG_DEBUG_INFO_BTF", "CONFIG_SCHED_LAYOUT_KUNIT_TEST")):
+        # Only the layout suite reads the BTF. Debug information of that suite alone is faster to build.
+        words += [f"KCFLAGS={_flags(tree.src, directory)} -g0", "CFLAGS_sched_layout_kunit.o=-g"]
+    words += goals  # they may have variables of their own, and the last one holds
     for _ in range(2):
         if not is_configured(directory, wanted):
             configure(tree.src, directory, arch, wanted, variables)
         make(tree.src, directory, arch, words)
         if is_configured(directory, wanted):
             return
-
-
-def _debug_words(src: Path, directory: Path, wanted: Configuration) -> list[str]:
-    """For a kernel whose BTF only the layout suite reads: debug information of that suite alone, to build faster."""
-    needed = ("CONFIG_DEBUG_INFO_BTF", "CONFIG_SCHED_LAYOUT_KUNIT_TEST")
-    if any(wanted.values.get(name) != "y" for name in needed):
-        return []
-    return [f"KCFLAGS={_flags(src, directory)} -g0", "CFLAGS_sched_layout_kunit.o=-g"]
 
 
 def _flags(src: Path, directory: Path) -> str:

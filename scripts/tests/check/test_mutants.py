@@ -13,6 +13,7 @@ from conftest import git
 from schedlib.check import mutants
 from schedlib.check.check_results import JudgedBoot
 from schedlib.check.mutants import MUTANTS, Fate, Mutant, failed_names, fate_of, read_mutant, read_mutants, try_mutant
+from schedlib.console.expected import load_expected
 from schedlib.console.judge import Judgement, Problem
 from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.guest.boot import Ending, GuestRun
@@ -32,13 +33,9 @@ def mutant(tmp_path: Path, text: str) -> Mutant:
 
 def test_headers(tmp_path: Path) -> None:
     read = mutant(tmp_path, f"Breaks: the order\nKilled-by: a:b, rd-lines.R1\nConfig: numa\nSeries: 7.3\n\n{DIFF}")
-    assert (read.breaks, read.killed_by, read.config, read.series) == (
-        "the order",
-        ("a:b", "rd-lines.R1"),
-        ("numa",),
-        ("7.3",),
-    )
-    assert read.diff == DIFF.encode()
+    killed_by = ("a:b", "rd-lines.R1")
+    values = {"breaks": "the order", "killed_by": killed_by, "config": ("numa",), "series": ("7.3",)}
+    assert read == Mutant("change/m", **values, diff=DIFF.encode())  # type: ignore[arg-type]
     assert mutant(tmp_path, DIFF).killed_by == ()
 
 
@@ -76,11 +73,14 @@ def test_fate(tmp_path: Path, killed_by: tuple[str, ...], failed: set[str], same
     assert fate_of(mutant(tmp_path, text), frozenset(failed), same_code) is fate
 
 
+def aliases(name: str) -> set[str]:
+    """How a mutant may name a test."""
+    return {name, ":".join(name.split(":")[:2]), name.split(":")[-1]}
+
+
 def test_each_mutant_of_the_project_names_what_kills_it() -> None:
-    listed = [path.read_text() for path in (KUNIT / "tests.txt", SELFTESTS / "tests.txt")]
-    lines = [line.split("#")[0].split() for text in listed for line in text.splitlines()]
-    names = [words[0] for words in lines if words]
-    known = {alias for name in names for alias in (name, ":".join(name.split(":")[:2]), name.split(":")[-1])}
+    listed = [name for place in (KUNIT, SELFTESTS) for name in load_expected(place / "tests.txt", None)]
+    known = {alias for name in listed for alias in aliases(name)}
     for each in read_mutants(MUTANTS):
         assert each.breaks, each.name
         assert each.killed_by, each.name
@@ -96,18 +96,11 @@ TWINS = {
 
 
 def test_each_rule_and_case_has_a_mutant() -> None:
-    lines = [line.split("#")[0].split() for line in (KUNIT / "tests.txt").read_text().splitlines()]
     killers = {killer for each in read_mutants(MUTANTS) for killer in each.killed_by}
     for record in (Path(__file__).parents[1] / "dev/generated-mutants").glob("*.json"):
         killers |= {name for each in json.loads(record.read_bytes())["mutants"] for name in each["failed"]}
-    unproven = [
-        words[0]
-        for words in lines
-        if words
-        and words[0] not in TWINS
-        and killers.isdisjoint({words[0], ":".join(words[0].split(":")[:2]), words[0].split(":")[-1]})
-    ]
-    assert unproven == []
+    listed = load_expected(KUNIT / "tests.txt", None)
+    assert [name for name in listed if name not in TWINS and killers.isdisjoint(aliases(name))] == []
 
 
 def test_what_only_remarks_kills_nothing() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from schedlib.check import check_job
-from schedlib.check.check_boots import CheckPlan, make_plan
+from schedlib.check.check_boots import make_plan
 from schedlib.check.check_verb import CheckOptions
 from schedlib.kernel.build import KernelPlan
 from schedlib.kernel.kconfig import load
@@ -70,12 +70,10 @@ CHANGES = frozenset({"rq-order", "rd-lines", "cpupri-lines", "cluster-scan"})
 
 def planned(tmp_path: Path, options: CheckOptions, commit: str, fragments: tuple[str, ...]) -> str:
     """The state of a check that is planned but not run."""
-    target = TARGETS["uml"]
     tree = Tree("7.3", tmp_path, "", "", "linux", is_user=False)
     composition = Composition(commit, "", (), CHANGES)
-    kernel = KernelPlan(tree, target, composition, load(["uml", *fragments]), commit)
-    plan: CheckPlan = make_plan(target, options, composition.expected)
-    return check_job.state(kernel, plan)
+    kernel = KernelPlan(tree, TARGETS["uml"], composition, load(["uml", *fragments]), commit)
+    return check_job.state(kernel, make_plan(kernel.target, options, CHANGES))
 
 
 def test_another_process_finds_the_same_state(tmp_path: Path) -> None:
@@ -86,13 +84,8 @@ def test_another_process_finds_the_same_state(tmp_path: Path) -> None:
     words = [sys.executable, "-c", program, str(tmp_path)]
     path = os.pathsep.join(map(str, (PROJECT / "scripts", Path(__file__).parent)))
     # Another hash seed gives another order of each set.
-    found = {
-        subprocess.run(
-            words, env=os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": seed}, check=True, capture_output=True
-        ).stdout
-        for seed in ("1", "2", "3", "4")
-    }
-    assert len(found) == 1
+    seeds = [os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": seed} for seed in ("1", "2", "3", "4")]
+    assert len({subprocess.run(words, env=env, check=True, capture_output=True).stdout for env in seeds}) == 1
 
 
 def test_each_part_of_the_state_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,12 +105,10 @@ def test_each_part_of_the_state_counts(tmp_path: Path, monkeypatch: pytest.Monke
         with monkeypatch.context() as patched:
             patched.setattr(check_job, name, other)
             others.append(planned(tmp_path, options, "c1", ()))
-    (tmp_path / "kunit").mkdir()
-    (tmp_path / "kunit/tests.txt").write_text("sched_layout:changes\n")
-    monkeypatch.setattr(check_job, "KUNIT", tmp_path / "kunit")
-    others.append(planned(tmp_path, options, "c1", ()))
-    (tmp_path / "kunit/tests.txt").write_text("sched_layout:others\n")
-    others.append(planned(tmp_path, options, "c1", ()))
+    monkeypatch.setattr(check_job, "KUNIT", tmp_path)
+    for text in ("sched_layout:changes\n", "sched_layout:others\n"):
+        (tmp_path / "tests.txt").write_text(text)
+        others.append(planned(tmp_path, options, "c1", ()))
     assert len({same, *others}) == len(others) + 1
 
 

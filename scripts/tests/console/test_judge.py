@@ -46,12 +46,7 @@ def outcomes(judgement: Judgement) -> dict[str, str]:
 
 
 def case_id(case: dict[str, Any]) -> str:
-    parts = (
-        case["log"],
-        case.get("ending"),
-        "list" if "tests" in case else None,
-        "require" if "require" in case else None,
-    )
+    parts = (case["log"], case.get("ending"), "tests" in case and "list", "require" in case and "require")
     return "-".join(part for part in parts if part)
 
 
@@ -71,36 +66,22 @@ def test_every_log_has_a_verdict() -> None:
     assert {path.stem for path in LOGS.glob("*.log")} == {case["log"] for case in CASES}
 
 
-def _crlf(log: bytes) -> bytes:
-    return log.replace(b"\n", b"\r\n")
-
-
-def _crcrlf(log: bytes) -> bytes:
-    return log.replace(b"\n", b"\r\r\n")
-
-
-def _nul(log: bytes) -> bytes:
-    return b"\0\0" + log.replace(b"ok", b"o\0k").replace(b"\n", b"\0\n")
-
-
-def _ansi(log: bytes) -> bytes:
-    return re.sub(rb"(?m)^(.+)$", b"\x1b[2K\x1b[1;32m\\1\x1b[0m", log)
-
-
-def _stamps(log: bytes) -> bytes:
-    return re.sub(rb"(?m)^(?!\[|<|\d{4}-|- \{)", b"[   12.345678][    T1] ", log)
-
-
-def _bad_utf8(log: bytes) -> bytes:
-    return log.replace(b"\nKernel command line", b"\n\xff\xfe\xc3\nKernel command line")
+DRESSES: dict[str, Callable[[bytes], bytes]] = {
+    "crlf": lambda log: log.replace(b"\n", b"\r\n"),
+    "crcrlf": lambda log: log.replace(b"\n", b"\r\r\n"),
+    "nul": lambda log: b"\0\0" + log.replace(b"ok", b"o\0k").replace(b"\n", b"\0\n"),
+    "ansi": lambda log: re.sub(rb"(?m)^(.+)$", b"\x1b[2K\x1b[1;32m\\1\x1b[0m", log),
+    "stamps": lambda log: re.sub(rb"(?m)^(?!\[|<|\d{4}-|- \{)", b"[   12.345678][    T1] ", log),
+    "bad utf-8": lambda log: log.replace(b"\nKernel command line", b"\n\xff\xfe\xc3\nKernel command line"),
+}
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_id)
 def test_transport_does_not_matter(case: dict[str, Any]) -> None:
     log, plain = content(case), judged(case)
-    for dress in (_crlf, _crcrlf, _nul, _ansi, _stamps, _bad_utf8):
+    for name, dress in DRESSES.items():
         dressed = judged(case, dress(log))
-        assert (dressed.verdict, outcomes(dressed)) == (plain.verdict, outcomes(plain)), dress.__name__
+        assert (dressed.verdict, outcomes(dressed)) == (plain.verdict, outcomes(plain)), name
 
 
 # The parts of a judgement.
@@ -114,30 +95,27 @@ def named(log: str) -> dict[str, Any]:
     return next(case for case in CASES if case["log"] == log)
 
 
-def test_failure_keeps_what_the_test_said() -> None:
+def test_test_keeps_what_it_said() -> None:
+    """A failed one all of it, one that passed without the noise of the kernel."""
     test = by_name(judged(named("fail")), "demo_fail:bad")
     assert "# bad: EXPECTATION FAILED at lib/kunit/judge_demo.c:16" in test.diagnostics[0]
     assert test.diagnostics[-1] == "count and mask share a line"
-
-
-def test_pass_keeps_its_diagnostics_without_the_noise_of_the_kernel() -> None:
     assert by_name(judged(named("pass")), "demo_pass:noisy").diagnostics == ("    # noisy: seed 0x1234",)
 
 
-def test_skips_keep_their_reasons() -> None:
-    assert by_name(judged(named("pass")), "demo_pass:skipped").reason == "needs CONFIG_NUMA"
-    mixed = judged(named("ksft_mixed"))
-    assert by_name(mixed, "demo:skip_c").reason == "needs CAP_SYS_NICE"
-    assert by_name(mixed, "demo:skip.sh").reason.startswith("no such file")
-
-
-def test_expected_failure_is_not_a_silent_pass() -> None:
-    reasons = [test.reason for test in judged(named("ksft_xfail")).tests if test.reason]
-    assert reasons == ["expected failure: pull without RT_PUSH_IPI"]
-
-
-def test_missing_plan_of_a_program_is_named() -> None:
-    assert "plan 1..2, last result is number 1" in by_name(judged(named("ksft_half")), "demo:half.sh").reason
+@pytest.mark.parametrize(
+    ("log", "test", "reason"),
+    [
+        ("pass", "demo_pass:skipped", "needs CONFIG_NUMA$"),
+        ("ksft_mixed", "demo:skip_c", "needs CAP_SYS_NICE$"),
+        ("ksft_mixed", "demo:skip.sh", "no such file"),
+        ("ksft_half", "demo:half.sh", r".*plan 1\.\.2, last result is number 1"),
+        ("ksft_xfail", "demo:xfail_c:#2", "expected failure: pull without RT_PUSH_IPI$"),
+        ("panic", "demo_panic:panics", ".*Kernel panic - not syncing: demo panic"),
+    ],
+)
+def test_reason(log: str, test: str, reason: str) -> None:
+    assert re.match(reason, by_name(judged(named(log)), test).reason)
 
 
 def test_splat_names_line_and_test() -> None:
@@ -151,11 +129,6 @@ def test_splat_names_line_and_test() -> None:
 def test_panic_is_one_problem() -> None:
     problems = [problem for problem in judged(named("null_pointer")).problems if problem.kind in ("panic", "splat")]
     assert [problem.text for problem in problems] == ["Kernel panic - not syncing: Segfault with no mm"]
-
-
-def test_crashed_test_is_told_why() -> None:
-    case = next(each for each in CASES if each["log"] == "panic" and "tests" in each)
-    assert "Kernel panic - not syncing: demo panic" in by_name(judged(case), "demo_panic:panics").reason
 
 
 def test_nothing_at_all() -> None:
@@ -247,10 +220,8 @@ def test_panic_with_its_end_mark_is_one_problem() -> None:
 def test_program_that_prints_the_version_is_no_restart() -> None:
     log = content(named("kunit_then_ksft_pass"))
     banner = log[: log.index(b"\n") + 1]
-    assert (
-        judge(log.replace(b"TAP version 13", banner + b"TAP version 13", 1), ending=Ending.EXITED).verdict
-        is Verdict.PASS
-    )
+    log = log.replace(b"TAP version 13", banner + b"TAP version 13", 1)
+    assert judge(log, ending=Ending.EXITED).verdict is Verdict.PASS
 
 
 # The list of tests.
@@ -297,12 +268,8 @@ def test_a_test_answers_to_its_older_names(tmp_path: Path, monkeypatch: pytest.M
     text = "a:a_sentence  needs=x was=a:old,b:older\na:rows_hold:row-1 was=a:rows:row-1 classes=8\na:c\n"
     assert load_expected(write(tmp_path, text), 8) == ("a:a_sentence", "a:rows_hold:row-1", "a:c")
     monkeypatch.setattr("schedlib.console.expected.KUNIT", tmp_path)
-    now = {
-        "a:old": "a:a_sentence",
-        "b:older": "a:a_sentence",
-        "a:rows": "a:rows_hold",
-        "a:rows:row-1": "a:rows_hold:row-1",
-    }
+    now = {"a:old": "a:a_sentence", "b:older": "a:a_sentence", "a:rows": "a:rows_hold"}
+    now["a:rows:row-1"] = "a:rows_hold:row-1"
     assert {name: current_name(name) for name in now} == now
     assert current_name("a.old", ".") == "a.a_sentence"
     assert [current_name(name) for name in ("a:c", "a", "a:*", "nothing")] == ["a:c", "a", "a:*", "nothing"]
@@ -490,21 +457,7 @@ def test_time_grows_with_the_log_and_not_with_its_square(row: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        b"x",
-        b"ok 1 ",
-        b"# ",
-        b" ",
-        b"[",
-        b"\x1b[",
-        b"not ok 1 a # SKIP ",
-        b"INFO: task ",
-        b"a: ",
-        b"1..0 # skip ",
-        b"\r",
-        b":",
-    ],
+    "line", b"x|ok 1 |# | |[|\x1b[|not ok 1 a # SKIP |INFO: task |a: |1..0 # skip |\r|:".split(b"|")
 )
 def test_one_line_of_megabytes(line: bytes) -> None:
     log = content(named("pass")) + line * (8_000_000 // len(line))

@@ -73,17 +73,21 @@ def test_nested() -> None:
     assert [test.name for test in layout.leaves()] == ["sizes", "rd-lines.R1", "rd-lines.R2", "live"]
 
 
-def test_two_spaces_a_level_as_the_specification_has_it() -> None:
-    text = (
-        "KTAP version 1\n1..1\n  KTAP version 1\n  1..1\n    KTAP version 1\n    1..1\n    ok 1 a\n  ok 1 b\nok 1 c\n"
-    )
+TWO_SPACES = (
+    "KTAP version 1\n1..1\n  KTAP version 1\n  1..1\n    KTAP version 1\n    1..1\n    ok 1 a\n  ok 1 b\nok 1 c\n"
+)
+"""A level, as the specification has it."""
+BEFORE_6_2 = "KTAP version 1\n1..1\n    # Subtest: s\n    1..1\n    ok 1 a\nok 1 s\n"
+"""No version line below the first."""
+
+
+@pytest.mark.parametrize(
+    ("text", "tests"),
+    [(TWO_SPACES, [("c", "ok", [("b", "ok", [("a", "ok")])])]), (BEFORE_6_2, [("s", "ok", [("a", "ok")])])],
+)
+def test_other_forms_of_levels(text: str, tests: object) -> None:
     report = stream(text)
-    assert (report.flaws, tree(report.streams[0].tests)) == ((), [("c", "ok", [("b", "ok", [("a", "ok")])])])
-
-
-def test_kernels_before_6_2_have_no_version_line_below_the_first() -> None:
-    report = stream("KTAP version 1\n1..1\n    # Subtest: s\n    1..1\n    ok 1 a\nok 1 s\n")
-    assert (report.flaws, tree(report.streams[0].tests)) == ((), [("s", "ok", [("a", "ok")])])
+    assert (report.flaws, tree(report.streams[0].tests)) == ((), tests)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +118,8 @@ def test_result_line(line: str, name: str, status: str, reason: str) -> None:
     assert (test.name, test.status.value, test.reason) == (name, status, reason)
 
 
+PARAMETERS = "        KTAP version 1\n        # Subtest: a\n        ok 1 p\n        ok 2 p\n"
+"""They may share a name."""
 GOOD = "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n    1..2\n    ok 1 a\n    ok 2 b\nok 1 s\n"
 
 
@@ -149,6 +155,9 @@ GOOD = "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n    1..2\n  
         ("    ok 2 b\n", "Bail out! no memory\n    ok 2 b\n", ["bail-out"]),
         ("    ok 2 b\n", "  ok 2 b\n", ["malformed"]),
         ("ok 2 b", "ok 2 b # exit=1", ["contradiction", "parent-ok"]),
+        # KUnit's own kunit_fault in UML is such a suite.
+        ("    1..2\n    ok 1 a\n    ok 2 b\nok 1 s\n", "    1..0\nok 1 s # SKIP \n", []),
+        ("    ok 1 a\n", f"{PARAMETERS}    ok 1 a\n", ["duplicate-name"]),
     ],
 )
 def test_flaws(old: str, new: str, expected: list[str]) -> None:
@@ -184,16 +193,6 @@ def test_noise_between_lines_is_no_flaw() -> None:
     noisy = GOOD.replace("\n", "\nrandom: crng init done\n[    1.000000] ok then\nokay\n1.2.3\n# remark\n")
     assert kinds(noisy) == ["malformed"]  # `ok then` looks like a result that lost its number
     assert kinds(noisy.replace("ok then", "then")) == []
-
-
-def test_empty_suite_that_is_skipped_is_no_flaw() -> None:
-    """KUnit's own kunit_fault in UML is such a suite."""
-    assert kinds("KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n    1..0\nok 1 s # SKIP \n") == []
-
-
-def test_parameters_may_share_a_name() -> None:
-    inner = "        KTAP version 1\n        # Subtest: a\n        ok 1 p\n        ok 2 p\n"
-    assert kinds(GOOD.replace("    ok 1 a\n", inner + "    ok 1 a\n")) == ["duplicate-name"]
 
 
 def test_what_was_running() -> None:
@@ -285,20 +284,8 @@ KTAPISH = st.lists(
         st.sampled_from(["", "  ", "    ", "        ", "# ", "# # ", "[    1.000000] "]),
         st.sampled_from(
             [
-                "KTAP version 1",
-                "TAP version 13",
-                "1..0",
-                "1..1",
-                "1..2",
-                "# Subtest: s",
-                "ok 1 s",
-                "not ok 1 s",
-                "ok 2 t",
-                "ok 1 a # SKIP",
-                "ok",
-                "",
-                "# selftests: d: p",
-                "ok 1 selftests: d: p",
+                *("KTAP version 1", "TAP version 13", "1..0", "1..1", "1..2", "# Subtest: s", "ok 1 s", "not ok 1 s"),
+                *("ok 2 t", "ok 1 a # SKIP", "ok", "", "# selftests: d: p", "ok 1 selftests: d: p"),
                 "# s: pass:1 fail:0 skip:0 total:1",
             ]
         ),
