@@ -11,7 +11,7 @@ import pytest
 
 from conftest import build, git
 from schedlib.errors import SchedlineError
-from schedlib.kernel.build import first_error
+from schedlib.kernel.build import Kernel, first_error
 from schedlib.kernel.kconfig import Configuration
 from schedlib.kernel.targets import Target
 from schedlib.tree.kernel_tree import Tree, open_kdir
@@ -19,6 +19,7 @@ from schedlib.tree.kernel_tree import Tree, open_kdir
 pytestmark = pytest.mark.tools
 
 TARGET = Target("uml", "um", "vmlinux", (8,), 60)
+CONFIGURATION = Configuration(("x",), {"CONFIG_A": "y"})
 
 # A stand-in for the kernel's build: the image counts how often it was made.
 MAKEFILE = """\
@@ -40,24 +41,26 @@ def tree(kernel: Path, cache: Path) -> Tree:
     return open_kdir(cache, kernel)
 
 
+def made_of(cache: Path, tree: Tree) -> Kernel:
+    return build(cache, tree, tree.base, TARGET, CONFIGURATION)
+
+
 def made(directory: Path) -> int:
     """How often the image was made."""
     return len((directory / "made").read_text().splitlines())
 
 
 def test_nothing_is_made_twice(tree: Tree, cache: Path) -> None:
-    configuration = Configuration(("x",), {"CONFIG_A": "y"})
-    first = build(cache, tree, tree.base, TARGET, configuration)
-    again = build(cache, tree, tree.base, TARGET, configuration)
+    first = made_of(cache, tree)
+    again = made_of(cache, tree)
     assert made(first.build) == 1
     assert again == first
 
 
 def test_where_a_build_lies_is_not_in_it(kernel: Path, tmp_path: Path) -> None:
     # As Kbuild does: compile in the build directory, with the full path of the source.
-    compiled = (
-        "\tcd $(O) && gcc -g $(KCFLAGS) -c -o vmlinux $(CURDIR)/unit.c && gcc -g $(KAFLAGS) -c -o asm.o $(CURDIR)/a.S"
-    )
+    compiled = "\tcd $(O) && gcc -g $(KCFLAGS) -c -o vmlinux $(CURDIR)/unit.c\n"
+    compiled += "\tcd $(O) && gcc -g $(KAFLAGS) -c -o asm.o $(CURDIR)/a.S"
     (kernel / "Makefile").write_text(MAKEFILE.split("vmlinux:\n")[0] + f"vmlinux:\n{compiled}\n")
     (kernel / "unit.c").write_text("int unit(int value) { return value + 1; }\n")
     (kernel / "a.S").write_text(".globl a\na: nop\n")
@@ -66,22 +69,19 @@ def test_where_a_build_lies_is_not_in_it(kernel: Path, tmp_path: Path) -> None:
     images = []
     for name in ("here", "in/a/longer/place"):
         cache = tmp_path / name
-        opened = open_kdir(cache, kernel)
-        made_there = build(cache, opened, opened.base, TARGET, Configuration(("x",), {"CONFIG_A": "y"}))
+        made_there = made_of(cache, open_kdir(cache, kernel))
         images.append([(made_there.build / image).read_bytes() for image in ("vmlinux", "asm.o")])
     assert images[0] == images[1]
 
 
 def test_line_that_make_drops_is_asked_for_again(tree: Tree, cache: Path, kernel: Path) -> None:
-    configuration = Configuration(("x",), {"CONFIG_A": "y"})
-    first = build(cache, tree, tree.base, TARGET, configuration)
+    first = made_of(cache, tree)
     # As make does when a Kconfig file is newer. The second time, the stand-in leaves .config alone.
     (kernel / "Makefile").write_text(
         MAKEFILE.replace("vmlinux:\n", "vmlinux:\n\ttest -e $(O)/asked || : > $(O)/.config\n\t: > $(O)/asked\n", 1)
     )
     git(kernel, "commit", "-q", "-a", "-m", "Kconfig")
-    changed = open_kdir(cache, kernel)
-    build(cache, changed, changed.base, TARGET, configuration)
+    made_of(cache, open_kdir(cache, kernel))
     assert (first.build / ".config").read_text() == "CONFIG_A=y\n"
     assert made(first.build) == 3
 
@@ -99,35 +99,31 @@ def test_cross_compiler_is_passed_and_named(tree: Tree, cache: Path, monkeypatch
 
 @pytest.mark.parametrize("damage", ["image", "stamp", "truncated"])
 def test_what_was_damaged_is_made_again(tree: Tree, cache: Path, damage: str) -> None:
-    configuration = Configuration(("x",), {"CONFIG_A": "y"})
-    kernel = build(cache, tree, tree.base, TARGET, configuration)
+    kernel = made_of(cache, tree)
     if damage == "image":
         kernel.image.unlink()
     elif damage == "stamp":
         (kernel.build / "stamp.json").write_text('{"commit": ')
     else:
         kernel.image.write_bytes(b"")
-    build(cache, tree, tree.base, TARGET, configuration)
+    made_of(cache, tree)
     assert made(kernel.build) == 2
     assert kernel.image.read_text() == (tree.src / "Kbuild").read_text()
 
 
 def test_changed_tree_is_made_again(tree: Tree, cache: Path, kernel: Path) -> None:
-    configuration = Configuration(("x",), {"CONFIG_A": "y"})
-    directory = build(cache, tree, tree.base, TARGET, configuration).build
+    directory = made_of(cache, tree).build
     (kernel / "Kbuild").write_text("# changed\n")
-    changed = open_kdir(cache, kernel)
-    assert build(cache, changed, changed.base, TARGET, configuration).image.read_text() == "# changed\n"
+    assert made_of(cache, open_kdir(cache, kernel)).image.read_text() == "# changed\n"
     assert made(directory) == 2
 
 
 def test_failing_build_shows_the_first_error_and_is_not_trusted(tree: Tree, cache: Path, kernel: Path) -> None:
-    configuration = Configuration(("x",), {"CONFIG_A": "y"})
     (kernel / "Kbuild").write_text("sched.h:7: error: no such field\n")
     broken = open_kdir(cache, kernel)
     for _ in range(2):
         with pytest.raises(SchedlineError, match=r"sched\.h:7: error: no such field"):
-            build(cache, broken, broken.base, TARGET, configuration)
+            made_of(cache, broken)
 
 
 @pytest.mark.parametrize(

@@ -41,12 +41,9 @@ def test_every_fragment_of_the_project_can_be_read(name: str) -> None:
     assert load([name]).values
 
 
-def test_unknown_fragment_names_the_known_ones() -> None:
+def test_what_is_no_fragment(tmp_path: Path) -> None:
     with pytest.raises(SchedlineError, match=r"(?s)no fragment 'umll'.*uml"):
         load(["umll"])
-
-
-def test_line_that_is_no_assignment(tmp_path: Path) -> None:
     with pytest.raises(SchedlineError, match="no Kconfig assignment"):
         load([fragment(tmp_path, "bad", "CONFIG_A=y; rm -rf /\nset -x\n")])
 

@@ -18,14 +18,23 @@ from schedlib.tree.source import HOOK
 RD_LINES = SCHED_H.replace("*pd;", "*pd ____cacheline_aligned;")
 
 
+def header(kernel: Path) -> Path:
+    return kernel / "kernel/sched/sched.h"
+
+
+def commit(kernel: Path, text: str, *words: str) -> None:
+    """Commit another text of the header."""
+    header(kernel).write_text(text)
+    git(kernel, "commit", "-q", "-a", "-m", *words)
+
+
 @pytest.fixture
 def patches(kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A patch set with one patch, rd-lines, made for the small tree."""
     directory = tmp_path / "patches"
     (directory / "7.3/revert").mkdir(parents=True)
     (directory / "7.3/series").write_text("# order\nrd-lines\n")
-    (kernel / "kernel/sched/sched.h").write_text(RD_LINES)
-    git(kernel, "commit", "-q", "-a", "-m", "sched/rt: Move pd", "--author", "Author <author@example.org>")
+    commit(kernel, RD_LINES, "sched/rt: Move pd", "--author", "Author <author@example.org>")
     (directory / "7.3/rd-lines.patch").write_text(git(kernel, "format-patch", "--stdout", "-1"))
     git(kernel, "reset", "-q", "--hard", "HEAD^")
     monkeypatch.setattr(changes, "PATCHES", directory)
@@ -78,16 +87,14 @@ def test_composition_is_taken_from_the_cache(kernel: Path, cache: Path, patches:
 
 
 def test_change_that_is_there_is_upstream(kernel: Path, cache: Path, patches: Path) -> None:
-    (kernel / "kernel/sched/sched.h").write_text(RD_LINES)
+    header(kernel).write_text(RD_LINES)
     composition = compose.compose(open_kdir(cache, kernel), with_=["rd-lines"])
     assert states(composition)["rd-lines"] is State.UPSTREAM
 
 
 def test_without_takes_back_what_is_upstream(kernel: Path, cache: Path, patches: Path) -> None:
-    (kernel / "kernel/sched/sched.h").write_text(RD_LINES)
-    git(kernel, "commit", "-q", "-a", "-m", "upstream")
-    (kernel / "kernel/sched/sched.h").write_text(SCHED_H)
-    git(kernel, "commit", "-q", "-a", "-m", "sched/rt: Take it back")
+    commit(kernel, RD_LINES, "upstream")
+    commit(kernel, SCHED_H, "sched/rt: Take it back")
     (patches / "7.3/revert/rd-lines.patch").write_text(git(kernel, "format-patch", "--stdout", "-1"))
     git(kernel, "reset", "-q", "--hard", "HEAD^")
     tree = open_kdir(cache, kernel)
@@ -98,13 +105,13 @@ def test_without_takes_back_what_is_upstream(kernel: Path, cache: Path, patches:
 
 
 def test_without_and_no_revert_is_a_conflict(kernel: Path, cache: Path, patches: Path) -> None:
-    (kernel / "kernel/sched/sched.h").write_text(RD_LINES)
+    header(kernel).write_text(RD_LINES)
     with pytest.raises(SchedlineError, match=r"revert/rd-lines\.patch"):
         refuse_conflicts(compose.compose(open_kdir(cache, kernel), without=["rd-lines"]))
 
 
 def test_conflict_names_file_and_hunk(kernel: Path, cache: Path, patches: Path) -> None:
-    (kernel / "kernel/sched/sched.h").write_text(SCHED_H.replace("*pd;", "*performance_domain;"))
+    header(kernel).write_text(SCHED_H.replace("*pd;", "*performance_domain;"))
     composition = compose.compose(open_kdir(cache, kernel), with_=["rd-lines"])
     assert states(composition)["rd-lines"] is State.CONFLICT
     with pytest.raises(SchedlineError, match=r"kernel/sched/sched\.h: hunk #1 rejected"):
@@ -117,13 +124,13 @@ def test_nearer_series_without_the_patch_is_passed_over(kernel: Path, cache: Pat
     (patches / "7.3/series").write_text("cluster-scan\n")
     tree = open_kdir(cache, kernel)
     assert states(compose.compose(tree, with_=["rd-lines"]))["rd-lines"] is State.APPLIED
-    (kernel / "kernel/sched/sched.h").write_text(SCHED_H.replace("*pd;", "*performance_domain;"))
+    header(kernel).write_text(SCHED_H.replace("*pd;", "*performance_domain;"))
     with pytest.raises(SchedlineError, match="hunk #1 rejected"):
         refuse_conflicts(compose.compose(open_kdir(cache, kernel), with_=["rd-lines"]))
 
 
 def test_drift_is_reported(kernel: Path, cache: Path, patches: Path) -> None:
-    (kernel / "kernel/sched/sched.h").write_text("/* one\n * two\n */\n" + SCHED_H)
+    header(kernel).write_text("/* one\n * two\n */\n" + SCHED_H)
     composition = compose.compose(open_kdir(cache, kernel), with_=["rd-lines"])
     row = next(row for row in composition.states if row.id == "rd-lines")
     assert row.state is State.APPLIED
@@ -131,25 +138,19 @@ def test_drift_is_reported(kernel: Path, cache: Path, patches: Path) -> None:
 
 
 def test_base_revision_decides_what_is_expected(kernel: Path, cache: Path, patches: Path) -> None:
-    (kernel / "kernel/sched/sched.h").write_text(RD_LINES)
-    git(kernel, "commit", "-q", "-a", "-m", "has it")
+    commit(kernel, RD_LINES, "has it")
     git(kernel, "tag", "has-it")
-    (kernel / "kernel/sched/sched.h").write_text(SCHED_H)
+    header(kernel).write_text(SCHED_H)
     tree: Tree = open_kdir(cache, kernel)
     assert compose.compose(tree).expected == frozenset()
     assert compose.compose(tree, base="has-it").expected == {"rd-lines"}
     assert compose.compose(tree, base="has-it", expect=[]).expected == frozenset()
     with pytest.raises(SchedlineError, match="no revision 'nowhere'"):
         compose.compose(tree, base="nowhere")
-
-
-def test_upstream_branch_is_the_default_base(kernel: Path, cache: Path, patches: Path) -> None:
-    (kernel / "kernel/sched/sched.h").write_text(RD_LINES)
-    git(kernel, "commit", "-q", "-a", "-m", "has it")
-    git(kernel, "branch", "maintainer")
+    # The upstream branch is the default.
+    git(kernel, "branch", "-q", "maintainer", "has-it")
     git(kernel, "branch", "-q", "--set-upstream-to=maintainer")
-    (kernel / "kernel/sched/sched.h").write_text(SCHED_H)
-    assert compose.compose(open_kdir(cache, kernel)).expected == {"rd-lines"}
+    assert compose.compose(tree).expected == {"rd-lines"}
 
 
 def test_unknown_change_is_refused(kernel: Path, cache: Path) -> None:

@@ -28,14 +28,14 @@ def old(kernel: Path, cache: Path) -> Tree:
     return open_kdir(cache, kernel)
 
 
-def test_new_tree_has_all_suites(kernel: Path, cache: Path) -> None:
-    assert left_out(open_kdir(cache, kernel), ()) == ()
-
-
-def test_old_tree_lacks_the_layout(old: Tree) -> None:
+def test_old_tree_lacks_the_layout_and_does_not_get_the_tests_to_keep(old: Tree, tmp_path: Path) -> None:
     (suite,) = left_out(old, ["cluster-scan"])
     assert (suite.name, suite.option) == ("sched_layout", "CONFIG_SCHED_LAYOUT_KUNIT_TEST")
     assert suite.why
+    with pytest.raises(SchedlineError, match="rd-lines is expected, and sched_layout"):
+        left_out(old, ["cluster-scan", "rd-lines"])
+    with pytest.raises(SchedlineError, match="too old to include the tests"):
+        export(old, tmp_path / "series", (), ())
 
 
 def test_every_feature_is_found_and_missed(kernel: Path, cache: Path) -> None:
@@ -55,8 +55,9 @@ def test_every_feature_is_replaced_and_every_replacement_has_one() -> None:
     assert used | optional == set(feature_table())
 
 
-def test_new_tree_gets_no_replacements(kernel: Path, cache: Path) -> None:
+def test_new_tree_has_all_suites_and_no_replacements(kernel: Path, cache: Path) -> None:
     tree = open_kdir(cache, kernel)
+    assert left_out(tree, ()) == ()
     commit = compose(tree).commit
     assert tree.read(f"{TESTS_DIRECTORY}/sched_kunit_compat.h", commit) is None
     fair = tree.read("kernel/sched/fair.c", commit) or ""
@@ -108,26 +109,14 @@ def test_suites_are_those_of_the_lists_and_of_the_files() -> None:
         assert f'"{suite.name}"' in (KUNIT / suite.source).read_text()
 
 
-def test_expected_change_that_nothing_judges_is_refused(old: Tree) -> None:
-    with pytest.raises(SchedlineError, match="rd-lines is expected, and sched_layout"):
-        left_out(old, ["cluster-scan", "rd-lines"])
-
-
 def test_tests_of_a_suite_left_out_are_not_waited_for() -> None:
     kept, every = expected_tests(64, None, ["sched_layout"]), expected_tests(64, None)
     assert {name.split(":")[0] for name in set(every) - set(kept)} == {"sched_layout"}
     assert "sched_cluster:select_idle_sibling_picks:idle_target_wins" in kept
     with pytest.raises(SchedlineError, match="no test matches"):
         expected_tests(64, "sched_layout", ["sched_layout"])
-
-
-def test_its_option_is_not_asked_for() -> None:
+    # Its option is not asked for.
     whole = load(["qemu-x86_64"])
     less = whole.without(["CONFIG_SCHED_LAYOUT_KUNIT_TEST"])
     assert whole.values.keys() - less.values.keys() == {"CONFIG_SCHED_LAYOUT_KUNIT_TEST"}
     assert whole.digest() != less.digest()
-
-
-def test_old_tree_is_not_given_the_tests_to_keep(old: Tree, tmp_path: Path) -> None:
-    with pytest.raises(SchedlineError, match="too old to include the tests"):
-        export(old, tmp_path / "series", (), ())

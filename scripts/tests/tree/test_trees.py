@@ -3,27 +3,36 @@
 
 from __future__ import annotations
 
-import hashlib
 import tarfile
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from conftest import FILES, check_out, git, write_files
 from schedlib.errors import SchedlineError
-from schedlib.tree.kernel_tree import open_kdir
+from schedlib.tree.kernel_tree import Tree, open_kdir
 
 
-def snapshot(directory: Path) -> dict[str, tuple[int, int, str]]:
+def snapshot(directory: Path) -> set[tuple[Path, int, int, bytes]]:
     """Every file with mode, mtime and content, `.git` included."""
-    return {
-        str(path.relative_to(directory)): (
-            path.lstat().st_mode,
-            path.lstat().st_mtime_ns,
-            hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "",
-        )
-        for path in directory.rglob("*")
-    }
+    files = [(path, path.lstat(), path.read_bytes() if path.is_file() else b"") for path in directory.rglob("*")]
+    return {(path, status.st_mode, status.st_mtime_ns, content) for path, status, content in files}
+
+
+def opened(cache: Path, path: Path) -> Tree:
+    """The tree, checked out."""
+    tree = open_kdir(cache, path)
+    check_out(tree, tree.base)
+    return tree
+
+
+def archived(tmp_path: Path, archive: Path, mode: Literal["w", "w:xz"]) -> Path:
+    """A tarball of the small tree."""
+    write_files(tmp_path / "linux-7.3", FILES)
+    with tarfile.open(archive, mode) as file:
+        file.add(tmp_path / "linux-7.3", "linux-7.3")
+    return archive
 
 
 def test_git_tree_is_read_with_modified_and_untracked_files(kernel: Path, cache: Path) -> None:
@@ -33,8 +42,7 @@ def test_git_tree_is_read_with_modified_and_untracked_files(kernel: Path, cache:
     (kernel / "link").symlink_to("Kbuild")
     (kernel / "ignored.o").write_text("object")
     before = snapshot(kernel)
-    tree = open_kdir(cache, kernel)
-    check_out(tree, tree.base)
+    tree = opened(cache, kernel)
     assert snapshot(kernel) == before
     assert tree.dirty == 4
     assert "changed" in (tree.src / "kernel/sched/sched.h").read_text()
@@ -53,19 +61,16 @@ def test_equal_content_gives_the_same_commit(kernel: Path, cache: Path) -> None:
 
 
 def test_unchanged_files_keep_their_times(kernel: Path, cache: Path) -> None:
-    tree = open_kdir(cache, kernel)
-    check_out(tree, tree.base)
+    tree = opened(cache, kernel)
     time = (tree.src / "kernel/sched/Makefile").stat().st_mtime_ns
     (kernel / "Kbuild").write_text("# changed\n")
-    changed = open_kdir(cache, kernel)
-    check_out(changed, changed.base)
+    opened(cache, kernel)
     assert (tree.src / "Kbuild").read_text() == "# changed\n"
     assert (tree.src / "kernel/sched/Makefile").stat().st_mtime_ns == time
 
 
 def test_damage_in_the_cache_is_mended(kernel: Path, cache: Path) -> None:
-    tree = open_kdir(cache, kernel)
-    check_out(tree, tree.base)
+    tree = opened(cache, kernel)
     (tree.src / "Kbuild").unlink()
     (tree.src / "Makefile").write_text("half")
     (tree.src / ".git/index.lock").touch()
@@ -77,9 +82,7 @@ def test_damage_in_the_cache_is_mended(kernel: Path, cache: Path) -> None:
 def test_half_made_tree_is_not_trusted(kernel: Path, cache: Path) -> None:
     tree = open_kdir(cache, kernel)
     (tree.directory / "manifest.json").write_text('{"path":')
-    again = open_kdir(cache, kernel)
-    check_out(again, again.base)
-    assert (again.src / "Kbuild").is_file()
+    assert (opened(cache, kernel).src / "Kbuild").is_file()
 
 
 def test_linked_work_tree_and_new_commit(kernel: Path, cache: Path, tmp_path: Path) -> None:
@@ -88,8 +91,7 @@ def test_linked_work_tree_and_new_commit(kernel: Path, cache: Path, tmp_path: Pa
     assert open_kdir(cache, other).base == open_kdir(cache, kernel).base
     (other / "Kbuild").write_text("# second\n")
     git(other, "commit", "-q", "-a", "-m", "second")
-    tree = open_kdir(cache, other)
-    check_out(tree, tree.base)
+    tree = opened(cache, other)
     assert (tree.src / "Kbuild").read_text() == "# second\n"
     assert tree.dirty == 0
 
@@ -98,33 +100,24 @@ def test_plain_directory(tmp_path: Path, cache: Path) -> None:
     directory = tmp_path / "plain"
     write_files(directory, FILES | {".gitignore": "/*\n", "init/main.o": "object", "include/config/auto.conf": "y"})
     before = snapshot(directory)
-    tree = open_kdir(cache, directory)
-    check_out(tree, tree.base)
+    tree = opened(cache, directory)
     assert snapshot(directory) == before
     assert not (tree.src / "init/main.o").exists()
     assert not (tree.src / "include/config").exists()
     (directory / "Kbuild").write_text("# changed\n")
-    again = open_kdir(cache, directory)
-    check_out(again, again.base)
-    assert (again.src / "Kbuild").read_text() == "# changed\n"
+    assert (opened(cache, directory).src / "Kbuild").read_text() == "# changed\n"
 
 
 @pytest.mark.tools
 def test_tarball(tmp_path: Path, cache: Path) -> None:
-    write_files(tmp_path / "linux-7.3", FILES)
-    archive = tmp_path / "linux.tar.xz"
-    with tarfile.open(archive, "w:xz") as file:
-        file.add(tmp_path / "linux-7.3", "linux-7.3")
+    archive = archived(tmp_path, tmp_path / "linux.tar.xz", "w:xz")
     tree = open_kdir(cache, archive)
     assert (tree.src / "Kbuild").is_file()
     assert open_kdir(cache, archive) == tree
 
 
 def test_damaged_tarball_is_refused_and_leaves_nothing_trusted(tmp_path: Path, cache: Path) -> None:
-    archive = tmp_path / "linux.tar"
-    write_files(tmp_path / "linux-7.3", FILES)
-    with tarfile.open(archive, "w") as file:
-        file.add(tmp_path / "linux-7.3", "linux-7.3")
+    archive = archived(tmp_path, tmp_path / "linux.tar", "w")
     archive.write_bytes(archive.read_bytes()[:3000])
     for _ in range(2):
         with pytest.raises(SchedlineError, match=r"cannot be unpacked|holds no kernel tree"):
