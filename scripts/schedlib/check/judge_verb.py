@@ -13,7 +13,7 @@ from schedlib.cache import read_text, write_atomic, write_json
 from schedlib.check.check_results import JudgedBoot, by_reason, check_document, junit_suites, problem_text, skips
 from schedlib.console.expected import load_expected
 from schedlib.console.judge import OPEN_END, Judgement, TestOutcome, TestResult, judge
-from schedlib.console.races import RaceReport
+from schedlib.console.log_lines import RaceReport
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.formats.junit import junit_document

@@ -21,8 +21,7 @@ from enum import Enum
 from operator import itemgetter
 
 from schedlib.console.ktap import PROGRAM, Moment, Reader, Report, Status, Stream, Test, first_reason, short_name
-from schedlib.console.log_lines import Framing, Sign, framing, lines, reports, sign
-from schedlib.console.races import Explain, RaceReader, RaceReport
+from schedlib.console.log_lines import Explain, Framing, RaceReader, RaceReport, Sign, framing, lines, reports, sign
 from schedlib.guest.boot import Ending
 from schedlib.verdict import Verdict, worst
 

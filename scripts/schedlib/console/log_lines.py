@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel's messages in a console log: clean lines, and the signs of boot, shutdown and trouble.
+"""The kernel's messages in a console log: clean lines, the signs of boot, shutdown and trouble, and races.
 
 Nothing here raises, whatever the bytes are, and the cost of a line does not depend on the lines around it.
 """
@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 LONGEST_LINE = 16384
@@ -362,3 +363,67 @@ def reports(signs: Iterable[Sign]) -> tuple[Sign, ...]:
             headless = False
             last = each.line
     return tuple(found)
+
+
+@dataclass
+class RaceReport:
+    """One report.
+
+    Attributes:
+        line, text: of its headline.
+        own: numbers of the lines that are its headline and trailer.
+        accesses: each side of the race: `read`, `write (marked)`, ..., and its functions, innermost first.
+        reordered: KCSAN delayed an access and saw the race at a later place: a barrier may be missing.
+        complete: the log has its last line.
+    """
+
+    line: int
+    text: str
+    own: set[int]
+    accesses: list[tuple[str, list[str]]] = field(default_factory=list)
+    reordered: bool = False
+    complete: bool = False
+
+
+Explain = Callable[[Sequence[RaceReport]], Sequence[tuple[RaceReport, str]]]
+"""A function that returns the reports of intended races, each with the reason why the race is intended."""
+
+_RACE = re.compile(r"BUG: KCSAN: ")
+_RACE_ACCESS = re.compile(
+    r"(?:race at unknown origin, with )?((?:assert no |read|write)[\w ()-]*?) to 0x\S+ of \d+ bytes by "
+)
+_RACE_FRAME = re.compile(r" ([\w.]{1,128})\+0x[0-9a-f]+/0x[0-9a-f]+")
+_RACE_TRAILER = "Reported by Kernel Concurrency Sanitizer on:"
+
+
+class RaceReader:
+    """Collects the reports of a log, line by line. Other messages between the lines of a report are not part of it."""
+
+    def __init__(self) -> None:
+        self.reports: list[RaceReport] = []
+        self.open: RaceReport | None = None
+        """The report that is being read. If there is none, only the first line of a report matters."""
+        self._trailer = False
+
+    def feed(self, line: LogLine) -> None:
+        text = line.text
+        if _RACE.match(text):
+            self.open = RaceReport(line.number, text.strip(), {line.number})
+            self._trailer = False
+            self.reports.append(self.open)
+            return
+        if (report := self.open) is None:
+            return
+        if text.startswith("=========="):
+            report.complete = self._trailer
+            self.open = None
+        elif text.startswith(_RACE_TRAILER):
+            self._trailer = True
+        elif self._trailer and text.startswith(("CPU: ", "Hardware name: ")):
+            report.own.add(line.number)
+        elif found := _RACE_ACCESS.match(text):
+            report.accesses.append((found[1], []))
+        elif report.accesses and (found := _RACE_FRAME.match(text)):
+            report.accesses[-1][1].append(found[1])
+        elif "+-> reordered to: " in text:
+            report.reordered = True

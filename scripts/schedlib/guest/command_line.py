@@ -69,17 +69,15 @@ def command_line(
     parameters = [f"console={target.console}", "panic=-1", online]
     parameters += [UNTIMED] if target.arch == "x86_64" else []
     parameters += [PATIENT] if programs or accel == "tcg" else []
-    disk: list[str] = []
-    if programs:
-        parameters += ["kunit.enable=0", *arguments, "--", *programs.arguments]
-        if programs.disk:
-            # QEMU reads two commas as one literal comma.
-            drive = f"file={str(programs.disk).replace(',', ',,')},if=none,id=disk,format=raw,cache=unsafe"
-            disk = ["-drive", drive, "-device", f"{target.disk},drive=disk"]
-    else:
-        parameters += ["kunit_shutdown=reboot", *suites, *arguments]
-    words = [*machine(target, topology), "-accel", accel, *disk]
-    return [*words, *what_boots(image, programs.initramfs if programs else None, parameters)]
+    words = [*machine(target, topology), "-accel", accel]
+    if not programs:
+        return [*words, *what_boots(image, None, [*parameters, "kunit_shutdown=reboot", *suites, *arguments])]
+    if programs.disk:
+        # QEMU reads two commas as one literal comma.
+        drive = f"file={str(programs.disk).replace(',', ',,')},if=none,id=disk,format=raw,cache=unsafe"
+        words += ["-drive", drive, "-device", f"{target.disk},drive=disk"]
+    parameters += ["kunit.enable=0", *arguments, "--", *programs.arguments]
+    return [*words, *what_boots(image, programs.initramfs, parameters)]
 
 
 def machine(target: Target, topology: Topology | None, console: Sequence[str] = CONSOLE) -> list[str]:

@@ -22,12 +22,10 @@ class Target:
         name: the word after --on, and the base fragment in configs/kernel/.
         arch: make's ARCH.
         image: the file that is booted, as a path below the build directory.
-        classes: CPU counts of the guests that one check boots.
-        timeout: seconds after which a guest is ended.
+        classes: CPU counts of the guests that one check boots, each for `timeout` seconds at most.
         compiler: prefix of the cross compiler, make's CROSS_COMPILE; empty for the machine's own.
         emulator: QEMU's program and the options that choose its machine; empty for UML.
-        console: the guest's serial port.
-        disk: the QEMU device for the guest's disk.
+        console, disk: the guest's serial port, and the QEMU device for its disk.
     """
 
     name: str
@@ -94,8 +92,7 @@ def choose(tree: Tree, wanted: str | None) -> tuple[Target, str | None]:
     """
     if wanted is not None and wanted not in TARGETS:
         raise SchedlineError(f"--on: there is no target {wanted!r}", f"choose one of {', '.join(TARGETS)}")
-    uml_has_smp = re.search(r"^config SMP$", tree.read("arch/um/Kconfig") or "", re.M) is not None
-    if uml_has_smp or wanted not in (None, "uml"):
+    if wanted not in (None, "uml") or re.search(r"^config SMP$", tree.read("arch/um/Kconfig") or "", re.M):
         return TARGETS[wanted or "uml"], None
     reason = "this tree's UML has one CPU and no cpupri"
     if wanted == "uml":

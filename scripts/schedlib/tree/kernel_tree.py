@@ -127,8 +127,7 @@ def _fresh(directory: Path) -> Path:
             if stale.exists():
                 shutil.rmtree(stale)
     half.mkdir(parents=True)
-    free = shutil.disk_usage(half).free
-    if free < NEEDED_FREE:
+    if (free := shutil.disk_usage(half).free) < NEEDED_FREE:
         observed = f"{half.parent} has {free >> 20} MiB free; a kernel tree and its build need {NEEDED_FREE >> 20} MiB"
         raise SchedlineError(observed, "make room, or put the cache elsewhere: SCHEDLINE_CACHE=/path/with/space")
     return half
@@ -138,10 +137,9 @@ def _unpack(half: Path, file: Path, what: str, inner: str = "") -> None:
     """Unpack a tarball, or the one at `inner` in a Debian package, to `half/src`."""
     target, package = half / "unpacked", half / "package"
     target.mkdir()
-    commands: list[list[str | Path]] = [["tar", "-x", "-C", target, "-f", package / inner if inner else file]]
+    commands: list[list[str | Path]] = [["dpkg-deb", "-x", file, package]] if inner else []
+    commands.append(["tar", "-x", "-C", target, "-f", package / inner if inner else file])
     with step(f"unpacking {what}"):
-        if inner:
-            commands.insert(0, ["dpkg-deb", "-x", file, package])
         for argv in commands:
             done = run(argv, env={"XZ_DEFAULTS": "-T0"})
             if done.returncode:
@@ -188,7 +186,7 @@ def open_tree(cache: Path, chosen: TreeOptions) -> Tree:
 
 
 def _opening(directory: Path) -> AbstractContextManager[None]:
-    """The lock that is held only while a tree is fetched or read into the cache, not during a build."""
+    """Not held during a build."""
     return lock(directory.with_name(f"{directory.name}.open.lock"))
 
 
@@ -292,10 +290,9 @@ def _open_git(directory: Path, path: Path) -> Tree:
         (half / "src/.git/objects/info/alternates").write_text("".join(f"{lender}\n" for lender in lenders))
         _in_place(half, directory, identity)
     src = directory / "src"
-    head = try_git(path, "rev-parse", "--verify", "HEAD^{commit}")
-    if head.returncode:
+    commit = try_git(path, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").stdout.decode().strip()
+    if not commit:
         raise SchedlineError(f"{path} has no commit yet", "commit the kernel first, or give a tarball of it")
-    commit = head.stdout.decode().strip()
     shallow = Path(git(path, "rev-parse", "--path-format=absolute", "--git-path", "shallow"))
     if shallow.is_file():
         shutil.copyfile(shallow, src / ".git/shallow")
@@ -313,8 +310,7 @@ def _overlay(src: Path, commit: str, path: Path, changed: Iterable[str]) -> str:
         if file.is_symlink():
             rows.append(file_row(src, name, os.fsencode(file.readlink()), "120000"))
         elif file.is_file():
-            blob = git(src, "hash-object", "-w", "--no-filters", "--", file)
-            rows.append(f"{'100755' if os.access(file, os.X_OK) else '100644'} {blob}\t{name}")
+            rows.append(file_row(src, name, file.read_bytes(), "100755" if os.access(file, os.X_OK) else "100644"))
         else:
             rows.append(f"0 {'0' * 40}\t{name}")
     return commit_tree(src, edit_tree(src, commit, rows), commit, "uncommitted changes of the tree\n")
@@ -356,13 +352,10 @@ _index = lru_cache(maxsize=2)(_Index)
 
 @contextmanager
 def _scratch_index(src: Path, commit: str) -> Iterator[dict[str, str]]:
-    """A temporary index that holds a commit, as environment variables for git.
-
-    With an index of its own each command can make commits in parallel, without a lock.
-    """
+    """A temporary index that holds a commit, as environment variables for git: so no command needs a lock."""
     kept = _index(src, commit)
     with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
-        yield {"GIT_INDEX_FILE": shutil.copy(str(kept.file), str(Path(scratch, "index")))}
+        yield {"GIT_INDEX_FILE": str(shutil.copy(kept.file, Path(scratch, "index")))}
 
 
 def edit_tree(src: Path, commit: str, rows: Iterable[str]) -> str:
@@ -384,23 +377,18 @@ def apply_diff(
 def applied_tree(src: Path, parent: str, diff: bytes, *options: str) -> tuple[str | None, str]:
     """The tree object of a commit or tree with a diff, None when it does not apply; and what git said."""
     # Wrong line counts are tolerated (--recount), but only as a second try: git then guesses where the last hunk ends.
-    with _scratch_index(src, parent) as index:
-        whole = index["GIT_INDEX_FILE"]
-        for counted in ((), ("--recount",)):
-            # Copy the index for each try, because a failed one may leave conflicts in it. A copy is faster than
-            # another read-tree of a kernel.
-            tried = {"GIT_INDEX_FILE": shutil.copy(whole, f"{whole}.tried")}
-            done = try_git(src, "apply", "--cached", *options, *counted, "-", env=tried, stdin=diff)
+    for counted in ((), ("--recount",)):
+        with _scratch_index(src, parent) as index:
+            done = try_git(src, "apply", "--cached", *options, *counted, "-", env=index, stdin=diff)
             if not done.returncode:
-                return git(src, "write-tree", env=tried), ""
+                return git(src, "write-tree", env=index), ""
     return None, done.stderr.decode(errors="replace")
 
 
 def checked_out(tree: Tree, commit: str) -> AbstractContextManager[None]:
-    """A lock that keeps a commit checked out in the work tree.
+    """A lock, shared by those who need the same commit, that keeps a commit checked out in the work tree.
 
-    Commands that need the same commit share the lock; those that need another commit wait. Files that do not differ
-    keep their modification times, so a later build is incremental.
+    Files that do not differ keep their modification times, so a later build is incremental.
     """
 
     def prepare() -> None:
