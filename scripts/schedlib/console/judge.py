@@ -20,8 +20,19 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from operator import itemgetter
 
-from schedlib.console.ktap import PROGRAM, Moment, Reader, Report, Status, Stream, Test, first_reason, short_name
-from schedlib.console.log_lines import Explain, Framing, RaceReader, RaceReport, Sign, framing, lines, reports, sign
+from schedlib.console.ktap import PROGRAM, Reader, Report, Status, Stream, Test, first_reason, short_name
+from schedlib.console.log_lines import (
+    Explain,
+    Framing,
+    LogLine,
+    RaceReader,
+    RaceReport,
+    Sign,
+    framing,
+    lines,
+    reports,
+    sign,
+)
 from schedlib.guest.boot import Ending
 from schedlib.verdict import Verdict, worst
 
@@ -264,11 +275,11 @@ def _begins(seen: _Log, number: int, tested: int) -> None:
 # Tests.
 
 
-def _seconds(began: Moment, ended: Moment, times: Sequence[tuple[int, float]]) -> float | None:
+def _seconds(began: LogLine, ended: LogLine, times: Sequence[tuple[int, float]]) -> float | None:
     """By the kernel's clock or else the host's."""
     if began.stamp is not None and ended.stamp is not None:
         return round(max(0.0, ended.stamp - began.stamp), 6)
-    first, last = (bisect_right(times, max(0, at.offset - 1), key=itemgetter(0)) - 1 for at in (began, ended))
+    first, last = (bisect_right(times, max(0, at.end - 1), key=itemgetter(0)) - 1 for at in (began, ended))
     return None if min(first, last) < 0 else round(max(0.0, times[last][1] - times[first][1]), 6)
 
 

@@ -28,13 +28,6 @@ class Status(Enum):
     NONE = "no result line"
 
 
-class Moment(NamedTuple):
-    """A place in the log: its offset in bytes, and the kernel's clock there."""
-
-    offset: int
-    stamp: float | None
-
-
 class Flaw(NamedTuple):
     """Something that a well-formed stream does not have."""
 
@@ -57,8 +50,8 @@ class Test:
     status: Status
     reason: str
     line: int
-    began: Moment
-    ended: Moment
+    began: LogLine
+    ended: LogLine
     log: tuple[str, ...]
     tests: tuple[Test, ...] | None = None
     doubt: str = ""
@@ -157,8 +150,7 @@ class _Frame:
     """A level that is being read: a stream, or the subtests of a test whose result is still to come."""
 
     indent: int
-    line: int
-    began: Moment
+    began: LogLine
     name: str = ""
     header: bool = True
     plan: int | None = None
@@ -184,11 +176,10 @@ class Reader:
         self._suites: set[str] = set()
         self._log: deque[str] = deque(maxlen=LONGEST_LOG)
         self._counts: list[tuple[int, str, tuple[int, ...]]] = []
-        self._here = Moment(0, None)
-        self._line = LogLine(0, 0, None, "")
+        self._here = self._line = LogLine(0, 0, None, "")
         self._hint = ""
         self._parameters: list[Test] = []
-        self._program: tuple[str, Moment, int] | None = None
+        self._program: tuple[str, LogLine] | None = None
         self._inside: Reader | None = None
         self._failed: LogLine | None = None  # the first failed expectation that is not accounted for yet
         self._died: LogLine | None = None  # a program died, and no result says so yet
@@ -232,17 +223,13 @@ class Reader:
 
     # Lines.
 
-    def _moment(self) -> Moment:
-        return Moment(self._line.end, self._line.stamp)
-
     def _ktap(self, body: str, indent: int) -> None:
-        moment = self._moment()
         if header := _HEADER.match(body):
-            self._header(header[1] == "KTAP", indent, moment)
+            self._header(header[1] == "KTAP", indent)
         elif plan := _PLAN.match(body):
-            self._plan(int(plan[1]), plan[2], indent, moment)
+            self._plan(int(plan[1]), plan[2], indent)
         elif result := _RESULT.match(body):
-            self._result(result[1] is None, int(result[2]), result[3] or "", indent, moment)
+            self._result(result[1] is None, int(result[2]), result[3] or "", indent)
         else:
             if self._stack:
                 self._flaw("malformed", body)
@@ -250,7 +237,7 @@ class Reader:
             return
         if self._line.cut:
             self._flaw({"printk": "interleaved", "end": "truncated"}[self._line.cut], body)
-        self._here = moment
+        self._here = self._line
         self.last_line = self._line.number
 
     def _comment(self, body: str, indent: int) -> None:
@@ -270,14 +257,14 @@ class Reader:
             top.totals = True
         elif len(self._stack) > 1 and (found := _PARAMETER.match(body)):
             said = self._split(found[1] is None, int(found[2]), found[3] or "")
-            self._parameters.append(Test(*said, self._line.number, self._moment(), self._moment(), ()))
+            self._parameters.append(Test(*said, self._line.number, self._line, self._line, ()))
         elif "Planned tests != run tests" in body:
             self._flaw("other-totals", body)
         elif len(self._stack) == 1 and not self._inner and indent == 0:
             if found := _PROGRAM.match(body):
                 if self._program:
                     self._unfinished(*self._program)
-                self._program = (f"{PROGRAM}{found[1]}: {found[2]}", self._moment(), self._line.number)
+                self._program = (f"{PROGRAM}{found[1]}: {found[2]}", self._line)
                 self._log.clear()
                 self._inside = Reader(inner=True)
                 return
@@ -287,15 +274,15 @@ class Reader:
             self._hint = hint[1]  # attributes (`# module: x`) come before the plan, messages of a case after it
         self._log.append(self._line.text)
 
-    def _header(self, ktap: bool, indent: int, moment: Moment) -> None:
+    def _header(self, ktap: bool, indent: int) -> None:
         if not self._stack or indent <= self._stack[0].indent:
             self._close_stream()
             self._unaccounted()
-            self._open_stream(_Frame(indent, self._line.number, moment), kunit=ktap)
+            self._open_stream(_Frame(indent, self._line), kunit=ktap)
             return
         while len(self._stack) > 1 and self._stack[-1].indent >= indent:
             self._orphan(self._stack.pop())
-        self._open(_Frame(indent, self._line.number, moment))
+        self._open(_Frame(indent, self._line))
 
     def _subtest(self, name: str, indent: int) -> None:
         if not self._stack or indent < self._stack[0].indent:
@@ -303,14 +290,14 @@ class Reader:
         top = self._stack[-1]
         # Kernels before 6.2 begin the subtests with only this line; in newer ones it follows the version line.
         if indent > top.indent:
-            self._open(_Frame(indent, self._line.number, self._moment()))
+            self._open(_Frame(indent, self._line))
         elif indent < top.indent or top.name or top.tests:
             self._flaw("missing-header", f"# Subtest: {name}")
             return
         self._stack[-1].name = name
 
-    def _plan(self, count: int, skipped: str | None, indent: int, moment: Moment) -> None:
-        top = self._frame_at(indent, moment, "plan")
+    def _plan(self, count: int, skipped: str | None, indent: int) -> None:
+        top = self._frame_at(indent, "plan")
         if top.indent != indent:
             self._flaw("stray-plan", self._line.text)
         elif top.plan is not None:
@@ -323,23 +310,23 @@ class Reader:
             if count == 0 and skipped is None and len(self._stack) == 1:
                 self._flaw("empty-plan", self._line.text)
 
-    def _frame_at(self, indent: int, moment: Moment, what: str) -> _Frame:
+    def _frame_at(self, indent: int, what: str) -> _Frame:
         """The open level of an indentation. If its version line is missing, open the level and record a flaw."""
         if not self._stack:
             if not self._inner:
                 self._flaw("missing-header", f"{what} before any version line: {self._line.text.strip()}")
-            self._open_stream(_Frame(indent, self._line.number, moment, header=False), kunit=False)
+            self._open_stream(_Frame(indent, self._line, header=False), kunit=False)
         elif self._stack[-1].indent < indent:
             self._flaw("missing-header", f"{what} without a version line: {self._line.text.strip()}")
-            self._open(_Frame(indent, self._line.number, moment, header=False))
+            self._open(_Frame(indent, self._line, header=False))
         return self._stack[-1]
 
-    def _result(self, ok: bool, number: int, text: str, indent: int, moment: Moment) -> None:
+    def _result(self, ok: bool, number: int, text: str, indent: int) -> None:
         name, status, reason = self._split(ok, number, text)
         if len(self._stack) > 2 and self._kunit and (described := _DESCRIBED.match(name)):
             name = described[1]
         tests: tuple[Test, ...] | None = None
-        began = self._here if self._stack else moment
+        began = self._here if self._stack else self._line
         while len(self._stack) > 1 and self._stack[-1].indent > indent:
             if self._stack[-2].indent < indent:
                 break
@@ -356,7 +343,7 @@ class Reader:
         if tests is None and self._parameters:
             tests = tuple(self._parameters)
         self._parameters.clear()
-        top = self._frame_at(indent, moment, "result")
+        top = self._frame_at(indent, "result")
         if top.indent != indent:
             self._flaw("malformed", f"unexpected indentation: {self._line.text}")
         doubt = ""
@@ -372,7 +359,7 @@ class Reader:
                 said = self._died.text.strip()[:LONGEST_QUOTE]
                 doubt = f"a program died or failed before it, in line {self._died.number}: {said}"
             self._died = None
-        test = Test(name, status, reason, self._line.number, began, moment, tuple(self._log), tests, doubt)
+        test = Test(name, status, reason, self._line.number, began, self._line, tuple(self._log), tests, doubt)
         if len(self._stack) == 1 and not self._inner:
             if name.startswith(PROGRAM):
                 self._kunit = False
@@ -423,14 +410,16 @@ class Reader:
         name = frame.name or "?"
         self._flaw("truncated" if at_end else "no-result", f"no result line for {name!r}", name)
         self._check(frame)
-        lost = Test(name, Status.NONE, "no result line", frame.line, frame.began, self._here, (), tuple(frame.tests))
+        lost = Test(
+            name, Status.NONE, "no result line", frame.began.number, frame.began, self._here, (), tuple(frame.tests)
+        )
         self._stack[-1].tests.append(lost)
 
     def _check(self, frame: _Frame) -> None:
         """Compare the plan of a level that ends here with the number of its last result."""
         # KUnit prints no plan for parameters that a generator makes, and a shell test may print bare result lines.
         optional = len(self._stack) >= 2 or (self._inner and not frame.header)
-        where = frame.name or f"the stream of line {frame.line}"
+        where = frame.name or f"the stream of line {frame.began.number}"
         if frame.plan is None:
             if not optional:
                 self._flaw("missing-plan", f"no plan for {where}", frame.name)
@@ -457,7 +446,7 @@ class Reader:
         if self._died:
             self._flaws.append(Flaw("program-died", self._died.number, self._died.text.strip()[:LONGEST_QUOTE]))
             self._died = None
-        inside = (frame.line, self._kunit, tuple(frame.tests), tuple(running), frame.plan == frame.number)
+        inside = (frame.began.number, self._kunit, tuple(frame.tests), tuple(running), frame.plan == frame.number)
         self._streams.append(Stream(*inside, frame.skipped, self._here.stamp is not None, frame.totals))
 
     def _add(self, frame: _Frame, test: Test, number: int) -> None:
@@ -516,10 +505,10 @@ class Reader:
 
     # kselftest programs.
 
-    def _unfinished(self, name: str, began: Moment, line: int) -> None:
+    def _unfinished(self, name: str, began: LogLine) -> None:
         self._flaw("no-result", f"no result line for {name!r}", name)
         tests = self._take_inner(name)
-        lost = Test(name, Status.NONE, "no result line", line, began, self._here, tuple(self._log), tests)
+        lost = Test(name, Status.NONE, "no result line", began.number, began, self._here, tuple(self._log), tests)
         self._stack[0].tests.append(lost)
 
     def _take_inner(self, name: str) -> tuple[Test, ...] | None:
@@ -533,9 +522,7 @@ class Reader:
         tests = [test for stream in report.streams for test in stream.tests]
         for stream in report.streams:
             if stream.skipped is not None:
-                tests.append(
-                    Test(_NOTHING, Status.SKIP, stream.skipped, stream.line, self._moment(), self._moment(), ())
-                )
+                tests.append(Test(_NOTHING, Status.SKIP, stream.skipped, stream.line, self._line, self._line, ()))
         return tuple(tests)
 
     def _program_result(self, test: Test) -> Test:

@@ -47,9 +47,9 @@ def busybox(cache: Path, arch: str) -> Path:
     kept = work / "busybox"
     if not kept.exists():
         with step(f"fetching busybox for {arch}"):
-            package = download(_BUSYBOX, work, arch=_DEBIAN[arch])
+            package, _ = download(_BUSYBOX, work, arch=_DEBIAN[arch])
             with tempfile.TemporaryDirectory(dir=work) as half:
-                must(["dpkg-deb", "-x", package.path, half])
+                must(["dpkg-deb", "-x", package, half])
                 next(Path(half).rglob("bin/busybox")).replace(kept)
     return kept
 

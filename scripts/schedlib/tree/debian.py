@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -47,17 +46,6 @@ class Series(Strict, frozen=True):
     suites: Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]
     tested: Word
     sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
-
-
-@dataclass(frozen=True)
-class Package:
-    """A downloaded and verified source package."""
-
-    path: Path
-    package: str
-    version: str
-    suite: str
-    sha256: str
 
 
 def series_table() -> dict[str, Series]:
@@ -108,8 +96,10 @@ def _configure(work: Path, series: Series, keyring: Path, arch: str) -> Path:
     return conf
 
 
-def download(series: Series, work: Path, keyring: Path = KEYRING, arch: str = "amd64") -> Package:
+def download(series: Series, work: Path, keyring: Path = KEYRING, arch: str = "amd64") -> tuple[Path, dict[str, str]]:
     """Fetch the newest package of a series for an architecture, in Debian's words, into `work`.
+
+    The file, and its package, version, suite and sha256.
 
     Raises SchedlineError: no network, a signature that does not verify, a series that left the archive, or a package
     whose sha256 is not that of the version recorded in configs/series.toml.
@@ -160,4 +150,4 @@ def download(series: Series, work: Path, keyring: Path = KEYRING, arch: str = "a
             f"{series.package} {version} has sha256 {digest}, recorded is {series.sha256}: not the package we tested",
             "find out why before using it; the record is configs/series.toml",
         )
-    return Package(path, series.package, version, suite, digest)
+    return path, {"package": series.package, "version": version, "suite": suite, "sha256": digest}

@@ -205,15 +205,14 @@ def fetch_series(cache: Path, name: str, *, again: bool = False, keyring: Path =
         manifest = _whole(directory, {"package": series.package})
         if manifest is None or again:
             with step(f"fetching {series.package} from {' or '.join(series.suites)}"):
-                package = debian.download(series, cache / "apt" / name, keyring)
-            identity = {"package": package.package, "version": package.version, "sha256": package.sha256}
-            manifest = _whole(directory, identity)
+                file, package = debian.download(series, cache / "apt" / name, keyring)
+            manifest = _whole(directory, {key: package[key] for key in ("package", "version", "sha256")})
             if manifest is None:
                 half = _fresh(directory)
-                what = f"{package.package} {package.version}"
-                _unpack(half, package.path, what, f"usr/src/{series.package}.tar.xz")
-                manifest = _adopt(half, directory, identity | {"suite": package.suite})
-            package.path.unlink(missing_ok=True)
+                what = f"{series.package} {package['version']}"
+                _unpack(half, file, what, f"usr/src/{series.package}.tar.xz")
+                manifest = _adopt(half, directory, package)
+            file.unlink(missing_ok=True)
     if manifest["version"] != series.tested:
         say(f"note: {series.package} {manifest['version']}; the version last tested here is {series.tested}")
     return _series_tree(directory, manifest)

@@ -264,8 +264,8 @@ def test_moments_point_into_the_log() -> None:
     (found,) = stream(GOOD).streams
     (suite,) = found.tests
     assert suite.tests is not None
-    assert [test.ended.offset for test in suite.tests] == [GOOD.index("a\n") + 2, GOOD.index("b\n") + 2]
-    assert suite.ended.offset == len(GOOD)
+    assert [test.ended.end for test in suite.tests] == [GOOD.index("a\n") + 2, GOOD.index("b\n") + 2]
+    assert suite.ended.end == len(GOOD)
     assert suite.line == len(GOOD.splitlines())
 
 

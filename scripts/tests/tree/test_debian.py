@@ -74,9 +74,9 @@ def test_machine_without_an_archive(apt: Path) -> None:
 
 
 def test_earlier_suite_wins_and_the_configuration_is_private(apt: Path, keyring: Path, tmp_path: Path) -> None:
-    package = debian.download(SERIES, tmp_path / "work", keyring)
-    assert (package.version, package.suite) == ("7.3.5-1", "trixie-backports")
-    assert package.path.read_text() == "package"
+    path, package = debian.download(SERIES, tmp_path / "work", keyring)
+    assert (package["version"], package["suite"]) == ("7.3.5-1", "trixie-backports")
+    assert path.read_text() == "package"
     sources = (tmp_path / "work/etc/sources.list").read_text()
     assert sources.splitlines()[0] == f"deb [signed-by={keyring}] http://mirror.example/debian trixie-backports main"
     configuration = (tmp_path / "work/apt.conf").read_text()
