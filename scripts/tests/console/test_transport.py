@@ -22,6 +22,25 @@ PREFIXES: dict[str, Callable[[int], str]] = {
     "numbered": lambda n: f"{n:6}| ",
     "nested": lambda n: f"2026-03-04T09:00:00Z runner[{n}]: (board 7) ",
     "python logging": lambda n: f"{'INFO' if n % 3 else 'DEBUG'} console Tue Mar  4 09:00:{n % 60:02}: ",
+    # For these the reader was not written.
+    "journal of unix times": lambda n: f"1772615400.{n:06} box kernel: ",
+    "journal with units": lambda n: f"Wed 2026-03-04 09:{n // 60 % 60:02}:{n % 60:02} UTC box kernel[0]: ",
+    "logcat": lambda n: f"03-04 09:{n // 60 % 60:02}:{n % 60:02}.{n % 1000:03}     0     0 I         : ",
+    "grabserial": lambda n: f"[{n / 100:.6f} 0.010000] ",
+    "minicom": lambda n: f"[2026-11-27 07:{n // 60 % 60:02}:{n % 60:02}.123] ",
+    "tio": lambda n: f"[07:{n // 60 % 60:02}:{n % 60:02}.123] ",
+    "netconsole": lambda n: f"6,{n + 400},{n + 1000000},-;",
+    "kernelci": lambda n: f"07:{n // 60 % 60:02}:{n % 60:02}.123456  ",
+    "gitlab": lambda n: f"2026-11-27T07:{n // 60 % 60:02}:{n % 60:02}.123456Z 01O ",
+    "dmesg -x": lambda _: "kern  :info  : ",
+    "tmt": lambda _: "        out: ",
+    "pytest": lambda _: "INFO     console:runner.py:88 ",
+    "labgrid": lambda n: f"  SerialDriver: [{n / 10:10.3f}] ",
+    "avocado": lambda n: f"[stdlog] 2026-11-27 07:{n // 60 % 60:02}:{n % 60:02},123 avocado.vm DEBUG| ",
+    "containerd": lambda n: f"2026-03-04T09:{n // 60 % 60:02}:{n % 60:02}.{n:09}Z stdout F ",
+    "zuul": lambda n: f"2026-03-04 09:{n // 60 % 60:02}:{n % 60:02}.{n:06} | debian-trixie | ",
+    "annotate-output": lambda n: f"09:{n // 60 % 60:02}:{n % 60:02} O: ",
+    "multilog": lambda n: f"@4000000067c6d4{n % 100:02}1a2b3c{n % 100:02} ",
 }
 
 
