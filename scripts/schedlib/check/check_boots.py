@@ -87,9 +87,9 @@ def boot_and_judge(
     # -k skips the known defect, unless its fix is expected.
     known = () if "fix-cluster-key" in plan.expected else ("-k",)
     programs = Programs(archive, known) if archive else None
-    layout = None
+    rules, layout = our_rules(), None
     with suppress(SchedlineError):  # a kernel may have no debug information
-        layout = layout_of_built(kernel.build / "vmlinux", our_rules())
+        layout = layout_of_built(kernel.build / "vmlinux", rules)
     for cpus in plan.classes:
         name = f"{target.name}-{plan.topology.name if plan.topology else cpus}"
         expected = plan.tests(cpus)
@@ -98,9 +98,9 @@ def boot_and_judge(
             run = run_guest(argv, out / f"{name}.log", options.timeout or target.timeout)
         log, how = run.log.read_bytes(), run.ending
         judgement = judge(log, expected, ending=how, require=options.require, times=run.times, known_races=explained)
-        problems = list(not_held(our_rules(), judgement.tests, plan.expected))
+        problems = list(not_held(rules, judgement.tests, plan.expected))
         if layout:
-            problems += disagreements(our_rules(), layout, judgement.tests, plan.expected)
+            problems += disagreements(rules, layout, judgement.tests, plan.expected)
         if options.sanitize:
             problems += sanitizer_off(options.sanitize, log)
         boots.append(JudgedBoot(name, run, judgement.with_problems(problems)))
@@ -110,9 +110,8 @@ def boot_and_judge(
 def sanitizer_off(sanitizer: str, log: bytes) -> tuple[Problem, ...]:
     """A problem if the log does not say that the sanitizer is on: a guest without it finds nothing and passes."""
     said = SANITIZERS[sanitizer][1]
-    if said.encode() in log:
-        return ()
-    return (Problem("sanitizer-off", 0, f"{sanitizer} is not on: the log lacks '{said}'", Verdict.ERROR),)
+    problem = Problem("sanitizer-off", 0, f"{sanitizer} is not on: the log lacks '{said}'", Verdict.ERROR)
+    return () if said.encode() in log else (problem,)
 
 
 NOT_JUDGED = "not judged: "
@@ -154,12 +153,10 @@ def disagreements(
     for rule, test in _rules_tested(rules, tests):
         if test.outcome not in _SAME or test.reason.startswith(NOT_JUDGED):
             continue
-        result = judge_rule(rules, rule, layout, expected)
-        said = _SAME[test.outcome]
+        result, said = judge_rule(rules, rule, layout, expected), _SAME[test.outcome]
         unseen = any(clause.unrecorded for clause in result.clauses)
         judged = any(clause.outcome is not RuleOutcome.NA for clause in result.clauses)
-        excused = said is RuleOutcome.FAIL or (said is RuleOutcome.PASS and not judged)
-        if said is result.outcome or (unseen and excused):
-            continue
-        text = f"{rule}: the kernel reports {said.value}, its debug information shows {result.outcome.value}"
-        yield Problem("layout-disagrees", test.line, text, Verdict.FAIL, test.name)
+        excused = unseen and (said is RuleOutcome.FAIL or (said is RuleOutcome.PASS and not judged))
+        if said is not result.outcome and not excused:
+            text = f"{rule}: the kernel reports {said.value}, its debug information shows {result.outcome.value}"
+            yield Problem("layout-disagrees", test.line, text, Verdict.FAIL, test.name)

@@ -91,18 +91,18 @@ def junit_suites(boots: Sequence[JudgedBoot]) -> tuple[JUnitSuite, ...]:
     found: list[JUnitSuite] = []
     for boot in boots:
         for suite, tests in _suites(boot.judgement.tests).items():
-            found.append((f"{boot.name}.{suite}", [_junit_case(_below(test), test) for test in tests]))
-        found.append((boot.name, [_junit_case("console", _console(boot.judgement))]))
+            found.append((f"{boot.name}.{suite}", [_junit_case(test) for test in tests]))
+        found.append((boot.name, [_junit_case(_console(boot.judgement))]))
     return tuple(found)
 
 
 _MARKS: dict[TestOutcome, Mark] = {TestOutcome.SKIP: "skipped", TestOutcome.FAIL: "failure"}
 
 
-def _junit_case(name: str, test: TestResult) -> JUnitCase:
+def _junit_case(test: TestResult) -> JUnitCase:
     detail = "" if test.outcome is TestOutcome.SKIP else "\n".join(test.diagnostics)
     mark = None if test.outcome is TestOutcome.PASS else _MARKS.get(test.outcome, "error")
-    return JUnitCase(name, mark, _reason(test), detail, test.duration_s)
+    return JUnitCase(_below(test), mark, _reason(test), detail, test.duration_s)
 
 
 def ktap_text(boots: Sequence[JudgedBoot]) -> str:
@@ -116,22 +116,20 @@ def ktap_text(boots: Sequence[JudgedBoot]) -> str:
             for index, test in enumerate(tests, 1):
                 if test.outcome is not TestOutcome.PASS:
                     out += [f"        # | {_word(line)}" for line in test.diagnostics]
-                out.append(f"        {_ktap_line(index, _below(test), test)}")
+                out.append(f"        {_ktap_line(index, test)}")
             out.append(f"    {_status(tests)} {place} {_word(suite)}{_all_skipped(tests)}")
         console = _console(boot.judgement)
         out += [f"    # | {_word(line)}" for line in console.diagnostics]
-        out.append(f"    {_ktap_line(len(suites) + 1, 'console', console)}")
+        out.append(f"    {_ktap_line(len(suites) + 1, console)}")
         everything = [*boot.judgement.tests, console]
         out.append(f"{_status(everything)} {number} {_word(boot.name)}{_all_skipped(everything)}")
     return "\n".join(out) + "\n"
 
 
-def _ktap_line(number: int, name: str, test: TestResult) -> str:
-    line = f"{_status([test])} {number} {_word(name)}"
-    if test.outcome is TestOutcome.PASS:
-        return line
+def _ktap_line(number: int, test: TestResult) -> str:
     directive = {TestOutcome.SKIP: "SKIP ", TestOutcome.FAIL: ""}.get(test.outcome, "ERROR ")
-    return f"{line} # {directive}{_word(_reason(test))}"
+    remark = "" if test.outcome is TestOutcome.PASS else f" # {directive}{_word(_reason(test))}"
+    return f"{_status([test])} {number} {_word(_below(test))}{remark}"
 
 
 def _status(tests: Sequence[TestResult]) -> str:

@@ -117,12 +117,11 @@ def _known_races(reports: Sequence[RaceReport]) -> Sequence[tuple[RaceReport, st
 
 def _content(log: str) -> bytes:
     try:
-        content = read_text(log)
+        if content := read_text(log):
+            return content
     except OSError as error:
         raise SchedlineError(f"the log {log} cannot be read: {error.strerror}", "name a console log") from error
-    if not content:
-        raise SchedlineError(f"the log {log} is empty: there is nothing to judge", "save the whole console output")
-    return content
+    raise SchedlineError(f"the log {log} is empty: there is nothing to judge", "save the whole console output")
 
 
 def _names(logs: Sequence[str]) -> list[str]:

@@ -111,16 +111,13 @@ def lines(log: bytes, learned: Framing | None = None) -> Iterator[LogLine]:
         beyond = _beyond(raw) if len(raw) > LONGEST_LINE else b""
         cut = "" if raw.endswith(b"\n") else "end"
         text = _clean(raw[:LONGEST_LINE], dirty)
-        first = text[:1]
-        if first in ("-", "{", " ", "\t") and (record := _RECORD.match(text)):
+        if text[:1] in ("-", "{", " ", "\t") and (record := _RECORD.match(text)):
             text = _said(text[record.end() :])
-            first = text[:1]
         stamp = None
         if unknown and (prefix := _PREFIX.match(text)) and (taken := unknown.match(text, prefix.end())):
             stamp = float(prefix[1]) if prefix[1] else None
             text = text[taken.end() :]
-            first = text[:1]
-        if first in _MAYBE_PREFIXED and (prefix := _PREFIX.match(text)):
+        if text[:1] in _MAYBE_PREFIXED and (prefix := _PREFIX.match(text)):
             stamp = float(prefix[1]) if prefix[1] else stamp
             text = text[prefix.end() :]
         if text.startswith("\t"):  # some producers indent KTAP by tabs
@@ -135,9 +132,8 @@ def lines(log: bytes, learned: Framing | None = None) -> Iterator[LogLine]:
 
 def _beyond(raw: bytes) -> bytes:
     """The first panic, report or failed expectation in the rest of a line that is too long, with the text after it."""
-    if not any(raw.find(word, LONGEST_LINE) >= 0 for word in _LOUD_WORDS):
-        return b""
-    found = _LOUD.search(raw, LONGEST_LINE)
+    loud = any(raw.find(word, LONGEST_LINE) >= 0 for word in _LOUD_WORDS)
+    found = _LOUD.search(raw, LONGEST_LINE) if loud else None
     return raw[found.start() : found.start() + LONGEST_LINE] if found else b""
 
 
@@ -320,12 +316,9 @@ def sign(line: LogLine) -> Sign | None:
     # In the name of a test such words stand behind a blank or a quote; a message is glued to the name itself.
     if found and not (_OWN_LINE.match(text) and not text[found.start() - 1].isalnum()):
         return Sign("panic" if found[0].startswith("Kernel panic") else "splat", line.number, text)
-    if _RUNNER_ERROR.match(text):
-        return Sign("runner-error", line.number, text)
-    if _LOST.match(text):
-        return Sign("lost", line.number, text)
-    if _EXIT.match(text):
-        return Sign("exit", line.number, text)
+    for kind, pattern in (("runner-error", _RUNNER_ERROR), ("lost", _LOST), ("exit", _EXIT)):
+        if pattern.match(text):
+            return Sign(kind, line.number, text)
     if _INSIDE.search(text) and not _OWN_LINE.match(text):  # a result may quote a report as its reason
         return Sign("framed", line.number, text)
     return None

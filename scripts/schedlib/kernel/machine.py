@@ -70,10 +70,9 @@ def _count(cpus: set[int], groups: list[frozenset[int]]) -> int:
 def _model() -> str:
     text = Path("/proc/cpuinfo").read_text(errors="replace")
     if found := re.search(r"^(?:model name[^:]*|cpu\t[^:]*): ?(.*)$", text, re.M):
-        return found.group(1)
-    implementer = re.findall(r"^CPU implementer[^:]*: ?(.*)$", text, re.M)
-    part = re.findall(r"^CPU part[^:]*: ?(.*)$", text, re.M)
-    return f"implementer {implementer[-1] if implementer else ''} part {part[-1]}" if part else ""
+        return found[1]
+    said = dict(re.findall(r"^CPU (implementer|part)[^:]*: ?(.*)$", text, re.M))
+    return f"implementer {said.get('implementer', '')} part {said['part']}" if "part" in said else ""
 
 
 def machine_text() -> str:
