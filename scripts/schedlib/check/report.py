@@ -144,7 +144,7 @@ class Summary:
     @cached_property
     def changes(self) -> tuple[CheckChange, ...]:
         """For each change: expected, what the kernel says of its presence, and the verdict of its rules."""
-        pattern = re.compile("change ([\\w-]+): (present|partial|absent|n/a)")
+        pattern = re.compile(r"change ([\w-]+): (present|partial|absent|n/a)")
         logs = [boot.run.log.read_text(errors="replace") for boot in self.boots]
         said = {match for log in logs for match in pattern.findall(log)}
         run = [test for boot in self.boots for test in boot.judgement.tests]

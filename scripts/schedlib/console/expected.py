@@ -41,7 +41,7 @@ def load_expected(path: Path, cpu_class: int | None, changes: Collection[str] | 
 
     Raises SchedlineError: the file cannot be read, a line is wrong or names a test twice, or nothing is left.
     """
-    ids = set(change_ids())
+    ids = set[str]() if changes is None else set(change_ids())
     kept = []
     for row in _listed(path):
         needs = {row.needs} if row.needs else {word.replace("_", "-") for word in row.name.split(":")[1:2]} & ids

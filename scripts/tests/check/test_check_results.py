@@ -41,7 +41,10 @@ def document(*boots: JudgedBoot, changes: tuple[CheckChange, ...] = ()) -> Any:
     return json.loads(json.dumps(made))
 
 
-@pytest.mark.parametrize("log", sorted(path.stem for path in LOGS.glob("*.log")))
+EVERY_LOG = pytest.mark.parametrize("log", sorted(path.stem for path in LOGS.glob("*.log")))
+
+
+@EVERY_LOG
 def test_document_follows_the_schema(log: str) -> None:
     made = document(boot(log), changes=(CheckChange("rd-lines", True, "present", "applied", Verdict.PASS),))
     VALIDATOR.validate(made)
@@ -81,7 +84,7 @@ def test_junit() -> None:
     assert root.find(".//system-out") is None
 
 
-@pytest.mark.parametrize("log", sorted(path.stem for path in LOGS.glob("*.log")))
+@EVERY_LOG
 def test_no_file_is_greener_than_the_judgement(log: str) -> None:
     judged = boot(log, ending=Ending.EXITED)
     root = ET.fromstring(junit_document(junit_suites([judged])))  # noqa: S314
@@ -92,7 +95,7 @@ def test_no_file_is_greener_than_the_judgement(log: str) -> None:
     assert (again.verdict is Verdict.FAIL) == bad
 
 
-@pytest.mark.parametrize("log", sorted(path.stem for path in LOGS.glob("*.log")))
+@EVERY_LOG
 def test_ktap_is_sound_and_has_the_same_tests(log: str) -> None:
     judged = [boot(log), boot("pass", "uml-64")]
     again = judge(ktap_text(judged).encode())

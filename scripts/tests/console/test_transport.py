@@ -46,8 +46,7 @@ PREFIXES: dict[str, Callable[[int], str]] = {
 
 def framed(log: bytes, prefix: Callable[[int], str]) -> bytes:
     """The log behind a transport."""
-    lines = log.split(b"\n")
-    return b"\n".join(prefix(n).encode() + line if line else line for n, line in enumerate(lines))
+    return b"\n".join(prefix(n).encode() + line if line else line for n, line in enumerate(log.split(b"\n")))
 
 
 @pytest.mark.parametrize("name", PREFIXES)

@@ -46,14 +46,12 @@ def test_the_loader_finds_the_same() -> None:
     assert found[linked(PYTHON).interpreter].resolve() == Path(linked(PYTHON).interpreter).resolve()
 
 
-def test_a_library_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_library_that_is_missing_is_named_and_one_beside_the_program_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = changed(tmp_path, b"\0libc.so.6\0", b"\0libq.so.6\0")
     with pytest.raises(SchedlineError, match=r"program needs the library libq\.so\.6"):
         libraries([program], ARCH)
-
-
-def test_a_library_beside_the_program_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = changed(tmp_path, b"\0libc.so.6\0", b"\0libq.so.6\0")
     beside = tmp_path / "beside"
     beside.mkdir()
     real = libraries([PYTHON], ARCH)[f"{PLACE}/libc.so.6"]

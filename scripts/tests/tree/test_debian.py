@@ -66,8 +66,6 @@ def test_mirrors_are_the_machines_own(apt: Path) -> None:
         "security": "http://mirror.example/debian-security",
     }
 
-
-def test_machine_without_an_archive(apt: Path) -> None:
     (apt / "sources").write_text("http://third.example/apt nodistro main\n")
     with pytest.raises(SchedlineError, match="no Debian archive"):
         debian.mirrors()
