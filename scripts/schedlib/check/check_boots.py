@@ -59,9 +59,9 @@ class CheckPlan:
 def expect_arguments(expected: Collection[str]) -> tuple[str, ...]:
     """The kernel parameters that tell each suite which of the changes that it judges are expected."""
     by_suite: dict[str, list[str]] = {}
-    for name in sorted(expected):
-        if suite := change_table()[name].suite:
-            by_suite.setdefault(suite, []).append(name)
+    judged = [(name, change_table()[name].suite) for name in sorted(expected)]
+    for name, suite in (each for each in judged if each[1]):
+        by_suite.setdefault(suite, []).append(name)
     return tuple(f"{suite}_kunit.expect={','.join(names)}" for suite, names in by_suite.items())
 
 

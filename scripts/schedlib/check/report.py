@@ -149,9 +149,8 @@ class Summary:
         said = {match for log in logs for match in pattern.findall(log)}
         run = [test for boot in self.boots for test in boot.judgement.tests]
         found = []
-        for row in self.composition.states:
-            if not (suite := change_table()[row.id].suite):
-                continue
+        judged = [(row, change_table()[row.id].suite) for row in self.composition.states]
+        for row, suite in (each for each in judged if each[1]):
             there = [each for name, each in said if name == row.id]
             present = cast(SaidPresence, there[0] if len(there) == 1 else "unknown")
             # Without tests of its own, its whole suite judges it.

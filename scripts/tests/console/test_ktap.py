@@ -79,11 +79,17 @@ TWO_SPACES = (
 """A level, as the specification has it."""
 BEFORE_6_2 = "KTAP version 1\n1..1\n    # Subtest: s\n    1..1\n    ok 1 a\nok 1 s\n"
 """No version line below the first."""
+DESCRIBED = BEFORE_6_2.replace("    ok 1", "        # Subtest: a\n        ok 1 row-1: what it is\n    ok 1")
+"""A parameter says what it stands for."""
 
 
 @pytest.mark.parametrize(
     ("text", "tests"),
-    [(TWO_SPACES, [("c", "ok", [("b", "ok", [("a", "ok")])])]), (BEFORE_6_2, [("s", "ok", [("a", "ok")])])],
+    [
+        (TWO_SPACES, [("c", "ok", [("b", "ok", [("a", "ok")])])]),
+        (BEFORE_6_2, [("s", "ok", [("a", "ok")])]),
+        (DESCRIBED, [("s", "ok", [("a", "ok", [("row-1", "ok")])])]),
+    ],
 )
 def test_other_forms_of_levels(text: str, tests: object) -> None:
     report = stream(text)

@@ -48,3 +48,6 @@ def test_a_file_and_the_running_kernel(tmp_path: Path, monkeypatch: pytest.Monke
     assert running_build_id() == ID.hex()
     monkeypatch.setattr(machine, "_NOTES", tmp_path / "nothing")
     assert running_build_id() == ""
+    monkeypatch.setattr(machine, "_CPUS", tmp_path / "nothing")
+    assert ", 0 LLCs, 0 nodes" in machine.machine_text()
+    assert machine.fingerprint()["governor"] == ""
