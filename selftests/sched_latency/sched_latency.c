@@ -312,11 +312,12 @@ static struct results *all;
 
 /*
  * Parts of the file of the run: a row for each CPU of each group of samples, and
- * what each bucket of their histograms counted.
+ * what each bucket of their histograms counted. Only pages that are used exist.
  */
+#define MOST_TEXT	(16 << 20)
+
 static struct {
 	char *text;
-	size_t size;
 	FILE *file;
 } json_rows, json_bars;
 
@@ -1991,8 +1992,8 @@ static void run_child(const struct workload *workload)
 	char none[64];
 	__u64 began;
 
-	json_rows.file = fmemopen(json_rows.text, json_rows.size, "w");
-	json_bars.file = fmemopen(json_bars.text, json_bars.size, "w");
+	json_rows.file = fmemopen(json_rows.text, MOST_TEXT, "w");
+	json_bars.file = fmemopen(json_bars.text, MOST_TEXT, "w");
 	ticks = shared_memory(MOST_PIDS * sizeof(*ticks));
 	take_references();
 	read_others(&found, 0, none);
@@ -2105,10 +2106,8 @@ int workload_main(const struct workload *workload, int argc, char **argv)
 		 common.limits ?: getenv("SCHED_LATENCY_LIMITS") ?:
 		 text_of("%s/sched_latency/%s", config, machine.name));
 	read_limits(workload->name);
-	json_rows.size = (sysconf(_SC_NPROCESSORS_CONF) + 64) << 10;
-	json_rows.text = shared_memory(json_rows.size);
-	json_bars.size = 1 << 20;
-	json_bars.text = shared_memory(json_bars.size);
+	json_rows.text = shared_memory(MOST_TEXT);
+	json_bars.text = shared_memory(MOST_TEXT);
 	why = workload->cannot ? workload->cannot() : NULL;
 	if (why) {
 		all = results_new();
