@@ -73,7 +73,7 @@ _TROUBLE = (
 def command(own: OwnProgram) -> bytes:
     """The content of the command file; see scripts/c2c/guest_runner.c."""
     start = [_SHELL, "sh"] if own.is_script else []
-    words = ["marked" if own.marked else "whole", *start, f"/program/{own.file.name}", *own.arguments]
+    words = ["marked" if own.marked else "whole", *start, _place(own), *own.arguments]
     return b"".join(word.encode(errors="surrogateescape") + b"\0" for word in words)
 
 
@@ -90,7 +90,7 @@ def packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, P
     `marker` marks where counting starts and stops; `shell` is a static busybox. SchedlineError if the program cannot
     be started there, a library is missing, or the files are too many.
     """
-    found = {f"/program/{own.file.name}": own.file, MARKER: marker}
+    found = {_place(own): own.file, MARKER: marker}
     programs: list[Path] = []
     for path in sorted(own.files.rglob("*")) if own.files else ():
         if path.is_file():
@@ -121,6 +121,11 @@ def packed(own: OwnProgram, arch: str, marker: Path, shell: Path) -> dict[str, P
         observed = f"the program and its files have {size >> 20} MiB, and a guest has room for {MOST >> 20}"
         raise SchedlineError(observed, "leave files out of --files")
     return found
+
+
+def _place(own: OwnProgram) -> str:
+    """Where the guest has the program."""
+    return f"/program/{own.file.name}"
 
 
 @dataclass(frozen=True)
@@ -198,7 +203,7 @@ def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
     said = version_of(emulator)
     found = _VERSION.search(said)
     number = found[1] if found else ""
-    if number != "7.2" and (not number or int(number.partition(".")[0]) < 10):
+    if number != "7.2" and float(number or 0) < 10:
         raise SchedlineError(
             f"c2c needs QEMU 7.2, or 10.0 or later, because its plugin uses symbols outside the plugin API; this is "
             f"{said or 'none'}",

@@ -239,11 +239,7 @@ def test_text_has_100_columns() -> None:
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A toy kernel with a public and a private structure."""
-    made = toys.toy_tree(tmp_path_factory.mktemp("kernels") / "old")
-    write_files(made, FILES)
-    git(made, "add", "-A")
-    git(made, "commit", "-q", "-m", "structures")
-    return made
+    return toys.toy_tree(tmp_path_factory.mktemp("kernels") / "old", FILES)
 
 
 @pytest.fixture

@@ -74,11 +74,7 @@ of = ["lock", "list"]
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A toy kernel with a public and a private structure."""
-    made = toys.toy_tree(tmp_path_factory.mktemp("kernels") / "toy")
-    write_files(made, FILES)
-    git(made, "add", "-A")
-    git(made, "commit", "-q", "-m", "structures")
-    return made
+    return toys.toy_tree(tmp_path_factory.mktemp("kernels") / "toy", FILES)
 
 
 @pytest.fixture

@@ -300,13 +300,16 @@ def needs(program: str) -> None:
         pytest.skip(f"the program {program} is not installed", allow_module_level=True)
 
 
-def toy_tree(directory: Path) -> Path:
-    """A git tree with a toy kernel from which `schedline layout` compiles its unit; skips a test that cannot."""
+def toy_tree(directory: Path, more: dict[str, str] | None = None) -> Path:
+    """A git tree with a toy kernel from which `schedline layout` compiles its unit, and `more` files by their paths.
+
+    Skips a test that cannot compile.
+    """
     if doctor.missing(["build", "layout", "objtool"]):
         pytest.skip("what compiling a kernel needs is not installed")
     headers = {"include/toy.h": _KERNEL_H} | {f"include/linux/{name}.h": "#include <toy.h>\n" for name in _HEADERS}
     sources = {"kernel/sched/sched.h": SCHED_H, "kernel/sched/cpudeadline.h": "", "Makefile": _MAKEFILE}
-    write_files(directory, FILES | headers | sources)
+    write_files(directory, FILES | headers | sources | (more or {}))
     git(directory, "init", "-q", "-b", "main")
     git(directory, "add", "-A")
     git(directory, "commit", "-q", "-m", "base")

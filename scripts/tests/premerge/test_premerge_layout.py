@@ -10,7 +10,7 @@ import pytest
 import toys
 from test_evidence import series as write_series
 
-from conftest import git, write_files
+from conftest import git
 from schedlib import doctor
 from schedlib.cache import cache_dir
 from schedlib.check.mutants import MUTANTS, Mutant, applied, read_mutants
@@ -34,11 +34,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With the structure of a pack."""
     if doctor.missing(["build", "layout", "objtool"]):
         pytest.skip("what compiling a kernel needs is not installed")
-    made = toys.toy_tree(tmp_path_factory.mktemp("kernels") / "toy")
-    write_files(made, {FUTEX: BUCKET})
-    git(made, "add", "-A")
-    git(made, "commit", "-qm", "futex: Add it")
-    return made
+    return toys.toy_tree(tmp_path_factory.mktemp("kernels") / "toy", {FUTEX: BUCKET})
 
 
 def each_says(
