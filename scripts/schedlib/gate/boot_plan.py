@@ -31,6 +31,7 @@ from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Positive, Strict, Whole, Word
 from schedlib.gate.gate_options import (
     BOOT_COMMANDS,
+    CUT,
     GATES,
     LAVA,
     PLAN_FILE,
@@ -414,8 +415,8 @@ class _Campaign:
         runs = runs_of(self.directory, attempt.kernel) / attempt.boot_id
         if attempt.boot_id and runs.exists():
             # The gate would take half a boot for a boot.
-            (self.directory / "cut").mkdir(exist_ok=True)
-            runs.rename(self.directory / "cut" / attempt.boot_id)
+            (self.directory / CUT).mkdir(exist_ok=True)
+            runs.rename(self.directory / CUT / attempt.boot_id)
         self._note(attempt)
         recent = self.progress.attempts[-self.plan.losses :]
         if len(recent) == self.plan.losses and all(each.failed and each.kernel == attempt.kernel for each in recent):

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from schedlib.formats.document import Refused
 from schedlib.formats.gate_document import Method
-from schedlib.formats.run_file import AGAIN, Direction, Run, runs_below
+from schedlib.formats.run_file import AGAIN, BY_START, Direction, Run, runs_below
 
 Key = tuple[str, str]
 """Tool and metric name."""
@@ -69,7 +69,8 @@ class Boot:
 
     Attributes:
         started, ended: its first and its last run, seconds since 1970.
-        begun: when the kernel came up, by the clock of each run and how long it was up; inf if no run tells.
+        begun: when the kernel came up, by the clock of each run and how long it was up. Other tools' files tell their
+            first run at most; inf if nothing tells.
         disturbance: for each tool, the worst of its runs in each entry of LIMITS.
     """
 
@@ -87,6 +88,8 @@ class Boot:
         self.started, self.ended = min(self.started, second), max(self.ended, second)
         if "unit" not in run.fingerprint:
             self.begun = min(self.begun, second - run.uptime_s)
+        elif (run.fingerprint["unit"], run.fingerprint.get("order")) == ("boot", BY_START):
+            self.begun = self.started
         if run.status == "SKIP":
             return
         self.runs[run.row] += 1

@@ -19,7 +19,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.run_file import refuse_copies
 from schedlib.gate.boots import FOREIGN, LIMITS, STEAL, THROTTLED, UNRECORDED, Key, Side
-from schedlib.gate.gate_options import PLAN_FILE, PROGRESS_FILE
+from schedlib.gate.gate_options import CUT, PLAN_FILE, PROGRESS_FILE
 from schedlib.gate.rules import Gate
 from schedlib.paths import PLAN
 from schedlib.runs.plan import RunPlan
@@ -81,7 +81,7 @@ def _refuse_overlaps(sides: Sequence[Side]) -> None:
         if isfinite(after.begun) and boot.ended - after.begun > _OVERLAP:
             raise SchedlineError(
                 f"the boots {boot.id} and {after.id} were at the same time, which one machine cannot do: its clock was "
-                "not set, and the order of the boots is unknown",
+                "not set, or these are several machines. The order of the boots is unknown",
                 'set the clock before the first run, or compare without an order: order = "any" in the gates file',
             )
 
@@ -174,9 +174,19 @@ def disturbed(base: Side, candidate: Side, tool: str) -> str:
 
 
 def campaign_of(directories: Iterable[Path]) -> Path | None:
-    """The directory of the campaign to which runs belong, if it has a plan that was begun."""
-    places = (each.resolve().parent.parent for each in directories)
-    return next((each for each in places if (each / PLAN_FILE).is_file() and (each / PROGRESS_FILE).is_file()), None)
+    """The directory of the campaign to which runs belong, if it has a plan that was begun.
+
+    Raises SchedlineError: boots were cut, and no plan tells which kernel they were.
+    """
+    for place in dict.fromkeys(each.resolve().parent.parent for each in directories):
+        if (place / PLAN_FILE).is_file() and (place / PROGRESS_FILE).is_file():
+            return place
+        if cut := next((place / CUT).glob("*/*"), None):
+            raise SchedlineError(
+                f"{cut.parent} is a boot that was cut, and nothing tells which kernel it was",
+                f"bring {PLAN_FILE} and {PROGRESS_FILE} of the campaign, too",
+            )
+    return None
 
 
 def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequence[Side]) -> tuple[str, Verdict]:

@@ -50,6 +50,8 @@ PLAN_FILE = "plan.json"
 """The plan of a campaign, in its directory."""
 PROGRESS_FILE = "progress.json"
 """How far it is, beside it."""
+CUT = "cut"
+"""The runs of boots that were cut, beside it, in a directory for each boot."""
 
 LOSSES = 3
 """After so many lost boots of one kernel in a row a campaign stops, unless the user says otherwise."""

@@ -119,7 +119,13 @@ def read_gates(directory: Path) -> list[GateDocument]:
     again = f"schedline gate BASE CANDIDATE --json {directory}/NAME.json"
     if not (paths := sorted(directory.glob("*.json"))):
         raise SchedlineError(f"{directory} holds no document of a gate", again)
-    return sorted((document.read(path, GateDocument, again) for path in paths), key=lambda gate: gate.started)
+    return sorted((document.read(path, GateDocument, again) for path in paths), key=_when)
+
+
+def _when(gate: GateDocument) -> tuple[float, datetime]:
+    """When the candidate was last booted, and then when it was judged: old runs may be judged again."""
+    boots = [each.started for row in gate.metrics for each in row.values if each.kernel == "candidate"]
+    return max(boots, default=gate.started.timestamp()), gate.started
 
 
 # ---- what a history says ----

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from by_schema import validate
 from schedlib.errors import SchedlineError
-from schedlib.formats.gate_document import GateDocument, GateKernel, GateSide, GatesUsed, Method
+from schedlib.formats import document
+from schedlib.formats.gate_document import BootValue, GateDocument, GateKernel, GateSide, GatesUsed, Method
 from schedlib.gate.history import LEAST, LevelSeries, change_points, history_of, history_text, read_gates
 from schedlib.gate.judging import metric_row
 from schedlib.gate.rules import GateRule
@@ -222,6 +223,18 @@ def test_the_documents_of_gates_are_read(tmp_path: Path) -> None:
     code, text = told("gate", "history", kept, "--json", said)
     validate(json.loads(said.read_text()), "gate-history-3")
     assert code == 3 and "2 gates: 2 " in text and "7.3.4-candidate" in text and "verdict: INCONCLUSIVE" in text
+
+
+def test_the_order_is_that_of_the_boots(tmp_path: Path) -> None:
+    """Gates that were judged in another order, such as old runs again, hid a creep or made one."""
+    gates = chain(np.random.default_rng(1), STEPS)
+    for number, gate in enumerate(gates):
+        (metric,) = gate.metrics
+        booted = BootValue("candidate", f"b{number}", gate.started.timestamp(), metric.candidate or 0.0)
+        judged = START + timedelta(days=100 - number)
+        gates[number] = replace(gate, started=judged, metrics=(replace(metric, values=(booted,)),))
+        document.write(tmp_path / f"{number}.json", gates[number])
+    assert read_gates(tmp_path) == gates
 
 
 @pytest.mark.parametrize("content", [None, '{"schema": "run-1"}', "[]", '{"schema": "gate-4", "status": "PA'])

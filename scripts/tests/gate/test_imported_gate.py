@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from campaigns import Campaign, cyclictest, hackbench, noise, rewrite, told
 
@@ -79,6 +81,22 @@ def test_boots_in_turn_need_no_order_on_trust(tmp_path: Path) -> None:
     block = cyclictest(tmp_path / "block", "7.3.5", range(30, 40))
     code, said = gate(base, block, "--unit", "boot", "--trust")
     assert code == 3 and "a drift could look like a change" in said
+
+
+@pytest.mark.parametrize(("later", "code"), [(60, 0), (10, None)])
+def test_boots_of_csv_files_that_were_at_the_same_time(later: int, code: int | None, tmp_path: Path) -> None:
+    """later: minutes from a boot of the base, which has runs for half an hour, to one of the candidate."""
+    start, values = datetime(2026, 11, 23, tzinfo=UTC), np.random.default_rng(1).normal(50, 0.3, 40)
+    for side, minutes, drawn in (("base", 0, values[:20]), ("candidate", later, values[20:])):
+        (tmp_path / side).mkdir()
+        rows = []
+        for place, value in enumerate(drawn):
+            when = start + timedelta(hours=2 * (place // 2), minutes=minutes + 30 * (place % 2))
+            rows.append(f"{when},{side}{place // 2},t,{value},lower\n")
+        (tmp_path / side / "a.csv").write_text("".join(rows))
+    columns = ("--columns", "started,boot,metric,value,direction")
+    found, said = gate(tmp_path / "base", tmp_path / "candidate", "--unit", "boot", "--trust", *columns)
+    assert found == code and ("were at the same time" in said) == (code is None)
 
 
 def test_boots_whose_order_only_the_file_system_knows(sides: tuple[Path, Path]) -> None:

@@ -96,6 +96,15 @@ def test_losses_that_the_progress_of_a_plan_does_not_tell(change: str, said: str
     assert code == 3 and f"candidate lost 3 of 13 attempts (the first: {said}" in text
 
 
+def test_boots_that_were_cut_and_no_plan_tells_their_kernel(campaign: Campaign) -> None:
+    write_plan(campaign, 0, 3)
+    document.write(campaign.place.parent / "cut/1" / PLAN, RUN_PLAN)
+    assert campaign.told()[0] == 3
+    (campaign.place.parent / PROGRESS_FILE).unlink()
+    code, said = campaign.told()
+    assert code is None and "cut/1 is a boot that was cut, and nothing tells which kernel it was" in said
+
+
 def test_a_boot_of_a_plan_that_still_runs_is_not_lost(campaign: Campaign) -> None:
     write_plan(campaign, 0, 0)
     path = campaign.place.parent / PROGRESS_FILE
