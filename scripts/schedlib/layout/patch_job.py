@@ -27,6 +27,7 @@ from schedlib.layout.patch_coverage import (
     using_macros,
 )
 from schedlib.layout.patch_findings import Finding, PatchLook, lost_members, of_other_architectures, redefined
+from schedlib.layout.patch_text import as_applied
 from schedlib.layout.rule_judge import few
 from schedlib.layout.variables import redefined_variables
 from schedlib.names import pack_names
@@ -99,7 +100,8 @@ class Looks:
     """
 
     def __init__(self, patch: bytes, versions: Versions | CommitVersions, quiet: bool = False) -> None:
-        self.patch, self._versions, self._quiet = patch, versions, quiet
+        self.patch = as_applied(patch, {file: both[1] for file, both in versions.texts.items()})
+        self._versions, self._quiet = versions, quiet
         self.lines = changed_lines(versions.texts)
         self._places: dict[str, tuple[str, int]] = {}
         for line in sorted(self.lines, key=lambda line: line.removed):

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from schedlib.errors import SchedlineError
@@ -205,6 +205,30 @@ def added_lines(patch: bytes) -> Iterator[tuple[str, int, str]]:
 def removed_lines(patch: bytes) -> Iterator[tuple[str, int, str]]:
     """File, line number before the patch and text of each removed line."""
     return _lines(patch, "-", "---")
+
+
+def as_applied(patch: bytes, after: Mapping[str, str]) -> bytes:
+    """The patch with the numbers of lines that its hunks have where they applied: git takes them at other places.
+
+    `after`: files with the patch.
+    """
+    first, *hunks = re.split(rb"^(?=@@ )", patch, flags=re.M)
+    out, file, before = [first], "", first
+    for hunk in hunks:
+        if named := re.findall(rb"^\+\+\+ (?:b/)?(\S+)", before, re.M):
+            file = named[-1].decode(errors="replace")
+        before = hunk
+        head, *rows = hunk.decode(errors="replace").splitlines()
+        start = re.match(r"@@ .*?\+(\d+)(?:,(\d+))? @@", head)
+        if start and file in after:
+            new = [row[1:] for row in rows if not row.startswith(("-", "\\"))][: int(start[2] or 1)]
+            lines = after[file].splitlines()
+            there = (at for at, line in enumerate(lines, 1) if new and line == new[0])
+            there = [at for at in there if lines[at - 1 : at - 1 + len(new)] == new]
+            number = min(there, key=lambda at: abs(at - int(start[1])), default=int(start[1]))
+            hunk = re.sub(rb"\+\d+", b"+%d" % number, hunk, count=1)
+        out.append(hunk)
+    return b"".join(out)
 
 
 def _lines(patch: bytes, sign: str, head: str) -> Iterator[tuple[str, int, str]]:

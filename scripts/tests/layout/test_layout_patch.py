@@ -21,7 +21,7 @@ from schedlib.layout.kernel_versions import steps
 from schedlib.layout.members import Member, Structure, Type
 from schedlib.layout.patch_check import as_b4, render
 from schedlib.layout.patch_findings import Finding, PatchLook, redefined
-from schedlib.layout.patch_text import added_lines, require_diff, touches_layout, why_untouched
+from schedlib.layout.patch_text import added_lines, as_applied, require_diff, touches_layout, why_untouched
 from schedlib.layout.rule_judge import Layout
 from schedlib.main import main
 from schedlib.tree.compose import compose
@@ -120,6 +120,17 @@ def test_added_lines() -> None:
         ("kernel/sched/sched.h", 101, "\tu64 wide[4];"),
         ("kernel/sched/sched.h", 102, "\tu32 stranger;"),
     ]
+
+
+@pytest.mark.parametrize(("above", "line"), [(0, 101), (70, 171), (-60, 41)])
+def test_lines_where_a_hunk_applied(above: int, line: int) -> None:
+    """A patch that applied elsewhere was told with the lines that it names."""
+    head = b"--- a/x.h\n+++ b/x.h\n"
+    patch = head + b"@@ -100,3 +100,4 @@ struct a {\n \tint a;\n-\tint b;\n+\tint c;\n+\tint d;\n \tint e;\n-- \n2.47\n"
+    text = "\n" * (99 + above) + "\tint a;\n\tint c;\n\tint d;\n\tint e;\n\tint c;\n"
+    rows = list(added_lines(as_applied(patch, {"x.h": text})))
+    assert rows == [("x.h", line, "\tint c;"), ("x.h", line + 1, "\tint d;")]
+    assert as_applied(patch, {}) == patch == as_applied(patch, {"x.h": "other\n"})
 
 
 def findings(rules: Rules, patch: bytes, before: Layout, after: Layout, quiet: bool = False) -> list[Finding]:

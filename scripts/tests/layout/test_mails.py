@@ -26,21 +26,21 @@ SECOND = ("void *idle; /* the idle task */", "void *idle; /* the idle task */ u3
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return toys.toy_tree(tmp_path_factory.mktemp("kernels") / "toy")
-
-
-@pytest.fixture
-def series(tree: Path, tmp_path: Path) -> Path:
-    """A clone of the toy kernel with two commits: the second needs the first, and breaks rq-order.Q2."""
-    clone = tmp_path / "linux"
-    shutil.copytree(tree, clone)
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The toy kernel with two commits: the second needs the first, and breaks rq-order.Q2."""
+    clone = toys.toy_tree(tmp_path_factory.mktemp("kernels") / "toy")
     for number, change in enumerate((FIRST, SECOND), 1):
         text = (clone / HEADER).read_text()
         assert text.count(change[0]) == 1
         (clone / HEADER).write_text(text.replace(*change))
         git(clone, "commit", "-qam", f"sched: Change {number}")
     return clone
+
+
+@pytest.fixture
+def series(made: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return shutil.copytree(made, tmp_path / "linux")
 
 
 def mails(series: Path, *words: str) -> bytes:
@@ -97,12 +97,19 @@ FORMS: dict[str, Callable[[Path], bytes]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_a_patch_gets_the_same_answer(
-    form: str, series: Path, tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+def test_every_form_of_a_patch_is_the_same_diff(form: str, made: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.diff").write_bytes(diff_of(FORMS[form](made)))
+    git(made, "read-tree", "HEAD~1" if form == "log of git" else "HEAD~2")
+    git(made, "apply", "--cached", str(tmp_path / "x.diff"))
+    assert git(made, "write-tree") == git(made, "rev-parse", "HEAD^{tree}")
+
+
+def test_a_series_is_judged_as_one(
+    series: Path, tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "x.patch").write_bytes(FORMS[form](series))
-    git(series, "checkout", "-q", "HEAD~1" if form == "log of git" else "HEAD~2")
-    assert run("layout", "--kdir", str(series), "--patch", str(tmp_path / "x.patch")) is Verdict.FAIL
+    (tmp_path / "x.mbox").write_bytes(mails(series))
+    git(series, "checkout", "-q", "HEAD~2")
+    assert run("layout", "--kdir", str(series), "--patch", str(tmp_path / "x.mbox")) is Verdict.FAIL
     assert "ERROR: rq-order.Q2" in capsys.readouterr().out
 
 
