@@ -100,12 +100,22 @@ def _toml(path: Path) -> Any:
     return tomllib.loads(path.read_text())
 
 
+_EXPORTED = (
+    "patches/7.3/fix-*.patch",
+    "kunit/commit-messages/sched_*.txt",
+    "kunit/commit-messages/documentation.txt",
+    "selftests/commit-messages/*.txt",
+)
+"""What is a patch each in a series for a plain 7.3."""
+
+
 def _count(what: str) -> str:
     counts: Mapping[str, Callable[[], object]] = {
         "structures": lambda: len(list((CONFIGS / "contracts").glob("*/*.toml"))),
         "rules": lambda: len(our_rules().rules) + len(pack_rules(pack_names()).rules),
         "packs": lambda: len(pack_names()),
         "tests": lambda: len(load_expected(KUNIT / "tests.txt", None)),
+        "patches": lambda: sum(len(list(PROJECT.glob(each))) for each in _EXPORTED),
         "series": lambda: ", ".join(_toml(CONFIGS / "series.toml")),
     }
     return str(counts[what]())

@@ -223,8 +223,8 @@ def as_applied(patch: bytes, after: Mapping[str, str]) -> bytes:
         if start and file in after:
             new = [row[1:] for row in rows if not row.startswith(("-", "\\"))][: int(start[2] or 1)]
             lines = after[file].splitlines()
-            there = (at for at, line in enumerate(lines, 1) if new and line == new[0])
-            there = [at for at in there if lines[at - 1 : at - 1 + len(new)] == new]
+            first_line = (at for at, line in enumerate(lines, 1) if new and line == new[0])
+            there = [at for at in first_line if lines[at - 1 : at - 1 + len(new)] == new]
             number = min(there, key=lambda at: abs(at - int(start[1])), default=int(start[1]))
             hunk = re.sub(rb"\+\d+", b"+%d" % number, hunk, count=1)
         out.append(hunk)
