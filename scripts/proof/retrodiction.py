@@ -218,7 +218,7 @@ def table(rows: Sequence[Judged]) -> list[str]:
     caught, packs = sum(row.caught for row in rows), sum(bool(row.packs) for row in rows)
     loud = sum(not row.silent for row in rows)
     out += ["", f"Caught by the derived contract: {caught} of {len(rows)}. Noticed by today's contracts: {packs} of"]
-    out[-1] += f" {len(rows)}. Complaints of a fix: {loud}."
+    out[-1] += f" {len(rows)}. Fixes that a contract complains of: {loud}."
     return out
 
 
