@@ -201,16 +201,17 @@ def method_of(document: GateDocument) -> str:
 
 
 def text(document: GateDocument) -> str:
-    """The whole report, except for the overall verdict. No line is longer than 72 characters."""
-    document = _told_apart(document)
-    lines = [line for said in (*beside(document), *_first(document)) for line in wrapped(said)]
+    """The whole report; the verdict is its first word. No line is longer than 72 characters."""
+    document, verdict = _told_apart(document), f"{document.status.name}: "
+    said = [*beside(document), banner(document)] if slower(document) else [banner(document), *beside(document)]
+    said[0] = verdict + said[0].removeprefix(verdict)
+    said += [note for note in _first(document) if note not in said[0]]
+    lines = [line for each in said for line in wrapped(each)]
     lines += [*_side(document.base), *_side(document.candidate), "", *_tables(document.metrics), ""]
-    lines += [line for said in _told(document) for line in wrapped(said)]
+    lines += [line for each in _told(document, said[0]) for line in wrapped(each)]
     lines += _shown(document.shown)
     if document.placebo:
         lines += ["", *_side(document.placebo), "", *_shares(document)]
-    if document.status is Verdict.PASS:
-        lines += ["", *wrapped(banner(document))]
     return "\n".join(printable(line).rstrip() for line in lines)
 
 
@@ -230,13 +231,13 @@ def _tables(metrics: Sequence[GateMetric]) -> Iterator[str]:
         yield f"{name}{cells['of medians']:>9}{cells['95 % interval']:>21}{cells['p']:>8}{boots:>8}"
 
 
-def _told(document: GateDocument) -> Iterator[str]:
-    notes = [note for note in document.notes if note not in _first(document)]
-    # What several metrics share is said once, and not at all if a note says it.
+def _told(document: GateDocument, first: str) -> Iterator[str]:
+    notes = [note for note in document.notes if note not in _first(document) and note not in first]
+    # What several metrics share is said once, and not at all if the first line or a note says it.
     reasons = {
         reason: names
         for reason, names in _reasons(document.metrics).items()
-        if reason and not any(note.startswith(reason) for note in notes)
+        if reason and reason not in first and not any(note.startswith(reason) for note in notes)
     }
     for metric in document.metrics:
         limits = "" if metric.method is Method.EQUAL else limits_of(metric)

@@ -349,7 +349,7 @@ def test_only_the_last_look_passes_what_looks_slower(tmp_path: Path) -> None:
     campaign.boots(noise(3), noise(4, factor=1.05), first=10_000)
     found = compared(campaign, placebo=False)
     assert (found.status, found.look, found.metrics[0].over_budget) == (Verdict.PASS, 20, True)
-    assert text(found).startswith("slower within what is not excluded: timer.p99")
+    assert text(found).startswith("PASS: slower within what is not excluded: timer.p99")
     assert "slower within what is not excluded: timer.p99" in stands_alone(page(found)).text
 
 
