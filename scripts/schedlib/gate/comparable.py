@@ -204,10 +204,10 @@ def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequenc
         told.append(f"{side.name} lost {len(lost)} of {len(known)} attempts{first}{open_ones}")
     said = "; ".join(told)
     if not all(planned for _, planned in found):
-        said += ". No plan is beside these runs, so a boot that crashed before its first run is not seen"
+        said += ". No plan is beside these runs: boots that crashed before their first run are not seen"
     chance = more_by_chance(len(ended[0]), len(base), len(ended[1]), len(candidate))
     if chance <= LOSSES_ALPHA:
-        return f"{said}. Kernels that are alike differ so much in {chance:.2g} of campaigns", Verdict.FAIL
+        return f"{said}. By chance, equal kernels differ so much: p = {chance:.2g} (Fisher)", Verdict.FAIL
     if len(candidate) * len(ended[0]) > len(base) * len(ended[1]):
         why = f"that may be chance ({chance:.2g}), or a kernel that crashes: more boots decide"
         return f"{said}; {why}", Verdict.INCONCLUSIVE

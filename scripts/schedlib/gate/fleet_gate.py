@@ -177,7 +177,7 @@ def _losses(machines: Sequence[FleetMachine]) -> tuple[str, Verdict]:
     if (chance := more_by_chance(base, base_lost, candidate, lost)) > _ONE_SIDED:
         return said, Verdict.PASS
     verdict = Verdict.FAIL if chance <= LOSSES_ALPHA else Verdict.INCONCLUSIVE
-    return f"{verdict.name}: {said}. Kernels that are alike differ so much in {chance:.2g} of fleets", verdict
+    return f"{verdict.name}: {said}. By chance, equal kernels differ so much: p = {chance:.2g} (Fisher)", verdict
 
 
 def verdict_of(groups: Sequence[FleetGroup]) -> Verdict:
@@ -412,7 +412,7 @@ def _lines(document: FleetGateDocument) -> Iterator[str]:
     yield from _wrapped(*(note for note in document.notes if note not in first))
     if document.status is Verdict.PASS:
         yield ""
-        yield from wrapped(f"excluded, on every model: {excluded(document.metrics)}")
+        yield from wrapped(f"on every model: {excluded(document.metrics)}")
 
 
 def _wrapped(*texts: str) -> Iterator[str]:

@@ -147,17 +147,23 @@ def banner(document: GateDocument) -> str:
     verdict, metrics = document.status, _told_apart(document).metrics
     if verdict is Verdict.PASS:
         bad = document.bad_boots
-        boots = f"; more than {100 * bad:.0f} % of bad boots (95 %)" if bad is not None else ""
+        boots = f"; at most {100 * bad:.0f} % of its boots are bad (95 %)" if bad is not None else ""
         if any(row.far or row.far_base for row in metrics):
-            boots += f"; {100 * EXCESS:.0f} % more of them than the base has"
-        return f"excluded: {excluded(metrics)}{boots}"
+            boots += f"; not {100 * EXCESS:.0f} % more of them than of the base's"
+        return f"{excluded(metrics)}{boots}"
     rows = [metric for metric in metrics if metric.verdict is verdict]
     if rows and verdict is Verdict.FAIL:
-        return "became worse: " + "; ".join(f"{row.name} {words_of(row) or row.reason}" for row in rows)
+        return "; ".join(f"{row.name} {_worse(row)}" for row in rows)
     told = [f"{', '.join(names)}: {reason}" for reason, names in _reasons(rows).items()]
     if verdict is Verdict.ERROR:
         told += [f"{side.failed} runs of {side.name} gave no result" for side in document.sides if side.failed]
     return "; ".join(told) or "; ".join(_first(document)) or "the notes say why"
+
+
+def _worse(row: GateMetric) -> str:
+    """Of a metric that fails: by how much, and what was allowed."""
+    budget = f", budget {row.budget:g}{per(row)}" if row.method is not Method.EQUAL else ""
+    return f"{said}{budget}" if (said := words_of(row)) else row.reason
 
 
 def _reasons(rows: Sequence[GateMetric]) -> dict[str, list[str]]:
@@ -175,7 +181,7 @@ def _first(document: GateDocument) -> list[str]:
 def excluded(metrics: Sequence[JudgedMetric]) -> str:
     """What a PASS excludes. Only a metric that has to be equal has no detect."""
     return ", ".join(
-        f"{each.name} worse by {each.detect:g}{per(each)}" if each.detect else f"{each.name} worse in any run"
+        f"{each.name} is not {each.detect:g}{per(each)} worse" if each.detect else f"{each.name} is equal in each run"
         for each in metrics
     )
 

@@ -211,7 +211,7 @@ CYCLES = METRIC.replace("timer.p99", "cycles.p99")
 NO_CYCLES = of_run(absent=[{"name": "cycles", "reason": "this machine counts none"}])
 SHARES = ("steal_percent", "interrupts_percent", "realtime_percent", "throttled", "others_percent")
 STILL = of_run(disturbance={**dict.fromkeys(SHARES, 0), "why": ""})
-NO_PLAN = "No plan is beside these runs, so a boot that crashed before its first run is not seen"
+NO_PLAN = "No plan is beside these runs: boots that crashed before their first run are not seen"
 AT_ONE_TIME = each("candidate", of_run(started="2026-11-01T00:00:30Z"))
 
 BAD_GATES = [
