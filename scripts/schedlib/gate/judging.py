@@ -363,8 +363,8 @@ def _bad_boots(gate: Gate, row: GateMetric) -> str:
     ids = f" ({', '.join(row.far[:3])}{', ...' if far > 3 else ''})" if far else ""
     per = " %" if row.change_unit == "%" else f" {row.unit}"
     said = (
-        f"bad boots: {far} of {look} of the candidate{ids}, {far_base} of the base, more than {row.detect:g}{per} worse "
-        "than the base's ordinary boots"
+        f"bad boots: {far} of {look} of the candidate{ids}, {far_base} of the base, more than {row.detect:g}{per} "
+        "worse than the base's ordinary boots"
     )
     if look < gate.looks[-1]:
         return f"{said}. Only the last look can tell whether that is chance: {_to(look, gate.looks[-1])}"
