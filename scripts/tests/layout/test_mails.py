@@ -8,6 +8,7 @@ import quopri
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import toys
 from layout_command import run
 
 from conftest import git
+from schedlib import environment
 from schedlib.errors import SchedlineError
 from schedlib.layout.patch_text import diff_of
 from schedlib.verdict import Verdict
@@ -150,6 +152,10 @@ def test_git_is_asked_for_the_patch(series: Path, cache: Path, capsys: pytest.Ca
 
 
 def test_the_installed_hook_stops_a_bad_commit(series: Path, cache: Path) -> None:
+    # The hook takes the libraries of this Python, and downloads none.
+    libraries = environment._place(environment.CORE)
+    libraries.parent.mkdir(parents=True)
+    libraries.symlink_to(sys.prefix)
     git(series, "reset", "-q", "--hard", "HEAD~1")
     assert run("layout", "--kdir", str(series), "--install-hook") is Verdict.PASS
     assert run("layout", "--kdir", str(series), "--install-hook") is Verdict.PASS
