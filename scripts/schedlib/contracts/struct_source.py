@@ -84,12 +84,14 @@ class Line(NamedTuple):
 class StructText:
     """A structure or union at the left margin, with the conditions around it, and its lines behind the opening brace.
 
+    `number` is the line that it begins on.
     The tag is "rq" of struct rq; "union futex_key"; of one without a tag "typedef mm_context_t" or "variable nohz".
     """
 
     tag: str
     guards: tuple[str, ...]
     lines: tuple[Line, ...]
+    number: int
 
 
 def in_words(tag: str) -> str:
@@ -105,7 +107,7 @@ def type_in_c(tag: str) -> str:
 
 def bodies(text: str) -> Iterator[StructText]:
     """The structures of a file."""
-    opened, depth = None, 0
+    opened, depth, number = None, 0, 0
     guards: tuple[str, ...] = ()
     lines: list[Line] = []
     for line in _lines(text):
@@ -114,7 +116,7 @@ def bodies(text: str) -> Iterator[StructText]:
         elif opened and not opened[4] and line.text.startswith("{"):
             lines = []
         elif line.text.strip() and (found := _OPEN.match(_ATTRIBUTE.sub("", line.text))):
-            opened, guards, lines = found, line.guards, []
+            opened, guards, lines, number = found, line.guards, [], line.number
         elif line.text.strip():
             opened = None
         if opened and (depth or opened[4] or line.text.startswith("{")):
@@ -122,7 +124,7 @@ def bodies(text: str) -> Iterator[StructText]:
             if not depth:
                 inside = line._replace(text=line.text[:end].partition("{")[2])
                 if tag := _tag(opened, line.text[end + 1 :]):
-                    yield StructText(tag, guards, tuple(lines) or (inside,))
+                    yield StructText(tag, guards, tuple(lines) or (inside,), number)
                 opened = None
 
 
@@ -139,7 +141,7 @@ def _tag(opened: re.Match[str], behind: str) -> str:
     """See StructText; empty if it has no name."""
     words = [word for word in re.findall(r"\w+", opened[3]) if word not in ("__packed", "__randomize_layout")]
     if words:
-        return words[0] if opened[2] == "struct" else f"union {words[0]}"
+        return words[-1] if opened[2] == "struct" else f"union {words[-1]}"
     names = re.findall(r"\w+", _ATTRIBUTE.sub("", behind))
     return f"{'typedef' if opened[1] else 'variable'} {names[0]}" if names else ""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from schedlib.contracts.struct_source import bodies, in_words
+from schedlib.contracts.struct_source import bodies, in_words, without_comments
 from schedlib.git import try_git
 from schedlib.layout.pack_units import GUARD
 from schedlib.layout.patch_findings import Finding
@@ -61,6 +61,7 @@ def places(text: str) -> dict[int, tuple[str, tuple[str, ...]]]:
     own = set(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", text, re.M))
     for body in bodies(text):
         around = tuple(guard for guard in body.guards if own.isdisjoint(re.findall(r"\w+", guard)))
+        found[body.number] = body.tag, around
         for line in body.lines:
             if line.text.strip():
                 found[line.number] = body.tag, (*around, *line.guards[len(body.guards) :])
@@ -82,14 +83,35 @@ def changed_texts(tree: Tree, before: str, after: str) -> Texts:
     return {name: (tree.read(name, before) or "", tree.read(name, after) or "") for name in names}
 
 
-def using_macros(texts: Texts) -> Iterator[tuple[str, str]]:
-    """Files, and structures there in which a macro of the same file stands that a patch changes."""
+def using_changed(texts: Texts) -> Iterator[tuple[str, str]]:
+    """Files, and structures there that may change with what a patch changes in the same file.
+
+    That is a macro, an enumerator, a typedef, or a structure inside of this one; and for all of them a #pragma.
+    """
     for file, both in texts.items():
-        old, new = ({*re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", text, re.M)} for text in both)
-        changed = {name for name, _ in old ^ new}
-        for body in bodies(both[1]) if changed else ():
-            if any(not changed.isdisjoint(re.findall(r"\w+", line.text)) for line in body.lines):
-                yield file, body.tag
+        old, new = map(_defined, both)
+        changed = {name for names, _ in old ^ new for name in names}
+        left = {body.tag: " ".join(line.text for line in body.lines) for body in bodies(both[1])} if changed else {}
+        while found := {tag for tag, text in left.items() if "pragma" in changed or _uses(text, changed)}:
+            yield from ((file, tag) for tag in left if tag in found)
+            changed |= {tag.split()[-1] for tag in found}
+            left = {tag: text for tag, text in left.items() if tag not in found}
+
+
+def _uses(text: str, changed: Collection[str]) -> bool:
+    """Whether the lines of a structure name one of these; of a structure a pointer does not count."""
+    return not set(re.findall(r"\w+", re.sub(r"\b(?:struct|union)\s+\w+\s*\*", "", text))).isdisjoint(changed)
+
+
+def _defined(text: str) -> set[tuple[tuple[str, ...], str]]:
+    """The names that macros, enumerations, typedefs and structures of a file define, and how; "pragma" for a pragma."""
+    code = without_comments(text).replace("\\\n", " ")
+    found = {((name,), rest) for name, rest in re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", code, re.M)}
+    found |= {(("pragma",), rest) for rest in re.findall(r"^[ \t]*#[ \t]*pragma[ \t]+(?!once)(.*)", code, re.M)}
+    found |= {(tuple(re.findall(r"\w+", each)), each) for each in re.findall(r"\benum\b[^{};()]*\{([^{}]*)\}", code)}
+    found |= {((name,), each) for each, name in re.findall(r"^(typedef\b[^;{}]*?(\w+)\s*);", code, re.M)}
+    structures = ((body.tag.split()[-1], " ".join(line.text for line in body.lines)) for body in bodies(text))
+    return found | {((name,), each) for name, each in structures}
 
 
 def changed_lines(texts: Texts) -> list[ChangedLine]:
@@ -99,6 +121,7 @@ def changed_lines(texts: Texts) -> list[ChangedLine]:
         old, new = map(places, both)
         was, now = 1, 1
         rows = [map(int, hunk.groups("1")) for hunk in _HUNK.finditer(_diff(*both) if old or new else "")]
+        lines = [without_comments(text).split("\n") for text in both]
         for start, count, other, more in (*rows, (both[0].count("\n") + 2, 0, 0, 0)):
             # A hunk without lines names the line before it.
             until = start + (not count)
@@ -106,9 +129,14 @@ def changed_lines(texts: Texts) -> list[ChangedLine]:
                 one, two = old.get(number), new.get(number + now - was)
                 if one and two and one[1] != two[1]:
                     found.append(ChangedLine(file, number + now - was, *two))
-            found += [ChangedLine(file, at, *old[at], True) for at in range(until, until + count) if at in old]
             begin = other + (not more)
-            found += [ChangedLine(file, at, *new[at]) for at in range(begin, begin + more) if at in new]
+            changed = (range(until, until + count), range(begin, begin + more))
+            code = [
+                [text.split() for at in its if (text := side[at - 1])] for its, side in zip(changed, lines, strict=True)
+            ]
+            if code[0] != code[1]:
+                found += [ChangedLine(file, at, *old[at], True) for at in changed[0] if at in old]
+                found += [ChangedLine(file, at, *new[at]) for at in changed[1] if at in new]
             was, now = until + count, begin + more
     return found
 

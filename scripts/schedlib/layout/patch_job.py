@@ -24,7 +24,7 @@ from schedlib.layout.patch_coverage import (
     changed_lines,
     not_compiled,
     options_of,
-    using_macros,
+    using_changed,
 )
 from schedlib.layout.patch_findings import Finding, PatchLook, lost_members, of_other_architectures, redefined
 from schedlib.layout.patch_text import as_applied
@@ -103,9 +103,9 @@ class Looks:
         self.patch = as_applied(patch, {file: both[1] for file, both in versions.texts.items()})
         self._versions, self._quiet = versions, quiet
         self.lines = changed_lines(versions.texts)
-        self._places: dict[str, tuple[str, int]] = {}
+        self._places: dict[str, dict[str, int]] = {}
         for line in sorted(self.lines, key=lambda line: line.removed):
-            self._places.setdefault(line.tag, (line.file, line.number))
+            self._places.setdefault(line.tag, {}).setdefault(line.file, line.number)
         self._asked: dict[str, frozenset[str]] = {}
         for line in self.lines:
             self._asked[line.tag] = self._asked.get(line.tag, frozenset()) | line.asked
@@ -135,7 +135,13 @@ class Looks:
         both = self._versions.layouts(column, replace(rules, asked=self._asked), self.why)
         if not both or not both[1].structures:
             return None
-        look = PatchLook(rules, self.patch, *both, self._places)
+        # Two files may have a structure of the same name.
+        files = {
+            tag: file if (file := rules.files.get(tag, "")) in its else next(iter(its))
+            for tag, its in self._places.items()
+        }
+        places = {tag: (files[tag], its[files[tag]]) for tag, its in self._places.items()}
+        look = PatchLook(rules, self.patch, *both, places)
         self.looks.append(look)
         # A configuration is tried for one line: what is broken everywhere is known.
         is_further = column is not None and "=" in column.config
@@ -176,7 +182,7 @@ class Looks:
         """
         plain = [line for line in self.lines if not self._is_judged(line, rules) and not self._is_judged(line, packs)]
         known = {*rules.types(), *packs.types()}
-        self._without_contract(own, plain, [row for row in using_macros(self._versions.texts) if row[1] not in known])
+        self._without_contract(own, plain, [row for row in using_changed(self._versions.texts) if row[1] not in known])
         if own is None:
             return
         for wanted in filter(None, dict.fromkeys(map(options_of, self.blind()))):

@@ -29,10 +29,12 @@ _FILES = re.compile(
 
 MAKEFILE = re.compile(r"(?:^|/)(?:Makefile|Kbuild)[^/]*$")
 
+_SETS_OPTION = re.compile(r"\s*#\s*(?:undef|define)\s+CONFIG_")
+
 FLAG = re.compile(r"(?:^|[\s=,(])-(?:[DUm]|include|fpack|fshort)")
 """A compiler's option in a Makefile that types may depend on."""
 
-_PLAIN = ("--no-ext-diff", "--no-color", "--full-index", "--src-prefix=a/", "--dst-prefix=b/")
+_PLAIN = ("--no-ext-diff", "--no-color", "--full-index", "--src-prefix=a/", "--dst-prefix=b/", "-U3")
 
 _HOOK = """\
 #!/bin/sh
@@ -96,14 +98,16 @@ def _usual(text: bytes) -> bytes:
 
 def git_patch(kdir: Path, commit: str | None, between: str | None) -> bytes:
     """The diff of a commit (of a merge: against its first parent), of a range A..B, or without both of the index."""
-    if commit is not None:
-        words = ["rev-list", "--parents", "--max-count=1", "--end-of-options", commit, "--"]
+    if try_git(kdir, "rev-parse", "--git-dir").returncode:
+        raise SchedlineError(f"{kdir} is no git tree", "give the patch: --patch FILE")
+    revisions = git_revisions(kdir, commit, between)
+    if commit is not None and revisions:
+        words = ["rev-list", "--parents", "--max-count=1", revisions[1]]
         if len(try_git(kdir, *words).stdout.split()) == 1:
             raise SchedlineError(f"{commit} in {kdir} has no parent: it adds the whole tree", "name a later commit")
-        words = ["show", "--format=", "-m", "--first-parent", *_PLAIN, "--end-of-options", commit, "--"]
+        words = ["show", "--format=", "-m", "--first-parent", *_PLAIN, revisions[1], "--"]
     else:
-        which = ["--cached"] if between is None else ["--end-of-options", between]
-        words = ["diff", *_PLAIN, *which, "--"]
+        words = ["diff", *_PLAIN, *(revisions or ["--cached"]), "--"]
     done = try_git(kdir, *words, env=chosen_index())
     if done.returncode:
         said = next(iter(done.stderr.decode(errors="replace").strip().splitlines()), "failed")
@@ -122,17 +126,30 @@ def chosen_index() -> dict[str, str]:
 def git_revisions(
     kdir: Path, commit: str | None = None, between: str | None = None, staged: bool = False
 ) -> tuple[str, str] | None:
-    """The revisions before and after a patch that git was asked for, "" being the index; None if it was not asked."""
+    """The commits before and after a patch that git was asked for, "" being the index; None if it was not asked."""
     if staged:
         return "HEAD", ""
     if commit is not None:
-        return f"{commit}^", commit
-    before, dots, after = (between or "").partition("..")
-    last = after.lstrip(".") or "HEAD"
+        found = _commit(kdir, commit)
+        return f"{found}^", found
+    if between is None:
+        return None
+    before, dots, after = between.partition("..")
+    if not dots:
+        raise SchedlineError(f"{between} is no range", f"--range {between}..HEAD")
+    first, last = _commit(kdir, before or "HEAD"), _commit(kdir, after.lstrip(".") or "HEAD")
     # A...B begins where both have their last commit in common.
-    if dots and after.startswith("."):
-        return git(kdir, "merge-base", before or "HEAD", last), last
-    return (before, last) if before else None
+    return (git(kdir, "merge-base", first, last) if after.startswith(".") else first), last
+
+
+def _commit(kdir: Path, revision: str) -> str:
+    """The id of a commit; SchedlineError if a revision is none."""
+    words = ["rev-parse", "--verify", "--quiet", "--end-of-options"]
+    found = try_git(kdir, *words, revision).stdout.decode().strip()
+    # What is behind `:/text` belongs to the text; `A^!` may be `^` and an id.
+    if not re.fullmatch(r"[0-9a-f]+", found) or try_git(kdir, *words, f"{found}^{{commit}}").returncode:
+        raise SchedlineError(f"{revision} is no commit of {kdir}", f"git -C {kdir} log --oneline")
+    return found
 
 
 def install_hook(kdir: Path | None) -> Verdict:
@@ -172,7 +189,7 @@ def require_diff(patch: bytes) -> None:
 def touches_layout(patch: bytes, contracts: Sequence[Path] = ()) -> bool:
     """Whether a patch changes anything that offsets depend on: a header, Kconfig, flags, a .c file with a contract."""
     private = "|".join(re.escape(file) for file in pack_files(contracts) if file.endswith(".c"))
-    ends = rf"^(?:\+\+\+|---) \S*(?:\.h|Kconfig[^\s/]*{'|/' + private if private else ''})(?:\t.*)?\s*$"
+    ends = rf"^(?:\+\+\+|---) \S*(?:\.h|Kconfig[^\s/]*{'|/' + private if private else ''})\"?(?:\t.*)?\s*$"
     # A hunk of a .c file is inside of a structure if its heading or a line of it opens one.
     opens = rb"(?:typedef |static |extern |const )*(?:struct|union)\b(?:\s+__\w+\s*\(.*?\)+)?[^;(){}=]*(?:\{|$)"
     inside = rb"^(?:@@ .*@@ |[ +-])" + opens
@@ -181,6 +198,7 @@ def touches_layout(patch: bytes, contracts: Sequence[Path] = ()) -> bool:
     is_bare = bare and not re.search(rb"^(?:diff --git |@@ .*@@ \S)", patch, re.M)
     changed = (*added_lines(patch), *removed_lines(patch))
     flags = any(MAKEFILE.search(file) and FLAG.search(line) for file, _, line in changed)
+    flags |= any(file == "kernel/bounds.c" or _SETS_OPTION.match(line) for file, _, line in changed)
     return bool(flags or is_bare or re.search(ends.encode(), patch, re.M) or re.search(inside, patch, re.M))
 
 
@@ -234,7 +252,7 @@ def as_applied(patch: bytes, after: Mapping[str, str]) -> bytes:
 def _lines(patch: bytes, sign: str, head: str) -> Iterator[tuple[str, int, str]]:
     file, number = "", 0
     for line in patch.decode(errors="replace").splitlines():
-        if match := re.match(rf"{head} (?:[ab]/)?(\S+)", line):
+        if match := re.match(rf'{head} "?(?:[ab]/)?([^\s"]+)', line):
             file = match[1]
         elif match := re.match(rf"@@ .*?\{sign}(\d+)", line):
             number = int(match[1])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import tarfile
 import tempfile
@@ -376,6 +377,9 @@ def apply_diff(
 def applied_tree(src: Path, parent: str, diff: bytes, *options: str) -> tuple[str | None, str]:
     """The tree object of a commit or tree with a diff, None when it does not apply; and what git said."""
     # Wrong line counts are tolerated (--recount), but only as a second try: git then guesses where the last hunk ends.
+    # Git puts lines that are added without context (-U0) at the end of the file, unless it is told to count.
+    if not re.search(rb"^ ", diff, re.M):
+        options = (*options, "--unidiff-zero")
     for counted in ((), ("--recount",)):
         with _scratch_index(src, parent) as index:
             done = try_git(src, "apply", "--cached", *options, *counted, "-", env=index, stdin=diff)

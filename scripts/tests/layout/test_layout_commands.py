@@ -253,7 +253,7 @@ def test_verbose_says_what_was_looked_at(
     assert run(*words, "--verbose", "--arch", "x86_64", "--config", "numa,proxy") is Verdict.PASS
     structures = "5 structures (none changed)"
     columns = "4 configurations (x86_64+numa, x86_64+proxy, x86_64+packs+numa, x86_64+packs+proxy)"
-    lines = "2 of 2 changed lines inside of structures"
+    lines = "0 of 0 changed lines inside of structures"
     assert capsys.readouterr().out == f"looked at {structures} on {columns}, at {lines}: nothing broken\n"
     assert run(*patch(tree, tmp_path, HARMFUL), "--verbose") is Verdict.FAIL
     *errors, last = capsys.readouterr().out.splitlines()

@@ -106,10 +106,12 @@ def test_every_form_of_a_patch_is_the_same_diff(form: str, made: Path, tmp_path:
     assert git(made, "write-tree") == git(made, "rev-parse", "HEAD^{tree}")
 
 
+@pytest.mark.parametrize("form", [mails, lambda series: one_diff(series, "-U0")])
 def test_a_series_is_judged_as_one(
-    series: Path, tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+    form: Callable[[Path], bytes], series: Path, tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "x.mbox").write_bytes(mails(series))
+    """Git puts what is added without context at the end of the file, so that it broke nothing."""
+    (tmp_path / "x.mbox").write_bytes(form(series))
     git(series, "checkout", "-q", "HEAD~2")
     assert run("layout", "--kdir", str(series), "--patch", str(tmp_path / "x.mbox")) is Verdict.FAIL
     assert "ERROR: rq-order.Q2" in capsys.readouterr().out
@@ -132,7 +134,9 @@ def test_context_that_moved_is_found_by_its_blob(
 
 def test_git_is_asked_for_the_patch(series: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kdir = ["layout", "--kdir", str(series)]
-    assert run(*kdir, "--commit", "HEAD") is Verdict.FAIL
+    git(series, "config", "diff.context", "0")
+    for commit in ("HEAD", ":/Change 2"):
+        assert run(*kdir, "--commit", commit) is Verdict.FAIL
     assert run(*kdir, "--range", "HEAD~2..HEAD") is Verdict.FAIL
     assert run(*kdir, "--commit", "HEAD~1") is Verdict.PASS
     assert run(*kdir, "--staged") is Verdict.INCONCLUSIVE
@@ -143,6 +147,9 @@ def test_git_is_asked_for_the_patch(series: Path, cache: Path, capsys: pytest.Ca
     capsys.readouterr()
     assert run(*kdir, "--staged") is Verdict.FAIL
     assert "ERROR: rq-order.Q2" in capsys.readouterr().out
+    for words, said in ((["--commit", "HEAD~1^!"], "is no commit"), (["--range", "HEAD~1"], "--range HEAD~1..HEAD")):
+        with pytest.raises(SchedlineError, match=re.escape(said)):
+            run(*kdir, *words)
     with pytest.raises(SchedlineError, match="typo"):
         run(*kdir, "--commit", "typo")
     with pytest.raises(SchedlineError, match=r"add --kdir \."):

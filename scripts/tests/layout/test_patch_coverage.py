@@ -19,6 +19,7 @@ from schedlib.layout.patch_coverage import (
     not_compiled,
     options_of,
     places,
+    using_changed,
 )
 from schedlib.layout.patch_findings import PatchLook
 from schedlib.layout.rule_judge import Layout
@@ -58,7 +59,7 @@ static void f(void)
 
 def test_places_know_structure_and_conditions() -> None:
     found = places(BEFORE)
-    assert set(found) == {5, 7, 8, 9, 10, 12, 14, 15, 16, 17, 19, 21}
+    assert set(found) == {4, 5, 7, 8, 9, 10, 12, 14, 15, 16, 17, 19, 21}
     assert found[5] == ("pool", ())
     assert found[7] == found[9] == ("pool", ("defined(CONFIG_MANY)",))
     assert found[12] == ("pool", ("!defined(CONFIG_MANY)",))
@@ -104,9 +105,50 @@ EDITS = {
     ),
     "the same name in both branches": ("\tu32\t\t\tfew;\n", "\tu64\t\t\tmany;\n", ("CONFIG_MANY=n",), 2),
     "other conditions": ("#if defined(CONFIG_A) && !IS_ENABLED(CONFIG_B)", "#ifdef CONFIG_C", ("CONFIG_C=y",), 1),
-    "comments": ("/* struct y { */", "/* struct z { */", ("CONFIG_MANY=y",), 2),
+    "comments": ("/* struct y { */", "/* struct z { */", (), 0),
+    "white space": ("\tu64\t\t\tmany;", "\tu64 many;", (), 0),
+    "first line": ("struct pool {", "struct __packed pool {", (), 2),
     "outside": ("struct pool here", "struct pool there", (), 0),
 }
+
+
+USING = """\
+#define LENGTH \\
+	3
+#define BOTH int m1; \\
+	int m2;
+enum kinds { ONE, NR_KINDS };
+typedef u32 word_t;
+struct inside { int a; };
+#pragma pack(4)
+struct macro { int a[LENGTH]; };
+struct lines { BOTH };
+struct kind { int a[NR_KINDS]; };
+struct word { word_t a; };
+struct holder { struct inside a; };
+struct around { struct holder a; };
+struct pointer { struct inside *a; };
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "tags"),
+    [
+        ("\t3", "\t4", {"macro"}),
+        ("int m2;", "int m2; long m3;", {"lines"}),
+        ("ONE,", "ONE, TWO,", {"kind"}),
+        ("typedef u32", "typedef u64", {"word"}),
+        ("{ int a; }", "{ int a, b; }", {"holder", "around"}),
+        ("int a[LENGTH]", "int b[LENGTH]", set()),
+        ("pack(4)", "pack(1)", {"inside", "macro", "lines", "kind", "word", "holder", "around", "pointer"}),
+        ("/* x */", "/* y */", set()),
+    ],
+)
+def test_structures_that_change_with_what_they_use(old: str, new: str, tags: set[str]) -> None:
+    """Of these only the first was told, and nobody said that the others were not looked at."""
+    text = f"{USING}/* x */\n"
+    assert text.count(old) == 1
+    assert {tag for _, tag in using_changed({"x.h": (text, text.replace(old, new))})} == tags
 
 
 @pytest.mark.parametrize("name", EDITS)
