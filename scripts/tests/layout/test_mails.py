@@ -147,7 +147,7 @@ def test_git_is_asked_for_the_patch(series: Path, cache: Path, capsys: pytest.Ca
     capsys.readouterr()
     assert run(*kdir, "--staged") is Verdict.FAIL
     assert "ERROR: rq-order.Q2" in capsys.readouterr().out
-    for words, said in ((["--commit", "HEAD~1^!"], "is no commit"), (["--range", "HEAD~1"], "--range HEAD~1..HEAD")):
+    for words, said in ((["--commit", "HEAD^!"], "is no commit"), (["--range", "HEAD~1"], "--range HEAD~1..HEAD")):
         with pytest.raises(SchedlineError, match=re.escape(said)):
             run(*kdir, *words)
     with pytest.raises(SchedlineError, match="typo"):
