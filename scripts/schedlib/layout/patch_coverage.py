@@ -94,13 +94,20 @@ def using_changed(texts: Texts) -> Iterator[tuple[str, str]]:
         left = {body.tag: " ".join(line.text for line in body.lines) for body in bodies(both[1])} if changed else {}
         while found := {tag for tag, text in left.items() if "pragma" in changed or _uses(text, changed)}:
             yield from ((file, tag) for tag in left if tag in found)
-            changed |= {tag.split()[-1] for tag in found}
+            changed |= set(map(_name, found))
             left = {tag: text for tag, text in left.items() if tag not in found}
 
 
+def _name(tag: str) -> str:
+    """What stands for a structure where another one has it as a member."""
+    sort, _, name = tag.rpartition(" ")
+    return name if sort == "typedef" else f"struct {name}"
+
+
 def _uses(text: str, changed: Collection[str]) -> bool:
-    """Whether the lines of a structure name one of these; of a structure a pointer does not count."""
-    return not set(re.findall(r"\w+", re.sub(r"\b(?:struct|union)\s+\w+\s*\*", "", text))).isdisjoint(changed)
+    """Whether the lines of a structure have one of these; a pointer to a structure does not count."""
+    inside = {f"struct {name}" for name in re.findall(r"\b(?:struct|union)\s+(\w+)\s+\w", text)}
+    return not (inside | set(re.findall(r"\w+", text))).isdisjoint(changed)
 
 
 def _defined(text: str) -> set[tuple[tuple[str, ...], str]]:
@@ -110,7 +117,7 @@ def _defined(text: str) -> set[tuple[tuple[str, ...], str]]:
     found |= {(("pragma",), rest) for rest in re.findall(r"^[ \t]*#[ \t]*pragma[ \t]+(?!once)(.*)", code, re.M)}
     found |= {(tuple(re.findall(r"\w+", each)), each) for each in re.findall(r"\benum\b[^{};()]*\{([^{}]*)\}", code)}
     found |= {((name,), each) for each, name in re.findall(r"^(typedef\b[^;{}]*?(\w+)\s*);", code, re.M)}
-    structures = ((body.tag.split()[-1], " ".join(line.text for line in body.lines)) for body in bodies(text))
+    structures = ((_name(body.tag), " ".join(line.text for line in body.lines)) for body in bodies(text))
     return found | {((name,), each) for name, each in structures}
 
 
