@@ -17,7 +17,7 @@ from statistics import median
 
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.run_file import refuse_copies
+from schedlib.formats.run_file import read_run, refuse_copies
 from schedlib.gate.boots import FOREIGN, LIMITS, STEAL, THROTTLED, UNRECORDED, Key, Side
 from schedlib.gate.gate_options import CUT, PLAN_FILE, PROGRESS_FILE
 from schedlib.gate.rules import Gate
@@ -78,7 +78,7 @@ def refuse_differences(sides: Sequence[Side], may_differ: Collection[str]) -> No
 def _refuse_overlaps(sides: Sequence[Side]) -> None:
     boots = sorted((boot for side in sides for boot in side.boots), key=lambda boot: boot.begun)
     for boot, after in pairwise(boots):
-        if isfinite(after.begun) and boot.ended - after.begun > _OVERLAP:
+        if isfinite(after.begun) and (boot.ended - after.begun > _OVERLAP or boot.started == after.started):
             raise SchedlineError(
                 f"the boots {boot.id} and {after.id} were at the same time, which one machine cannot do: its clock was "
                 "not set, or these are several machines. The order of the boots is unknown",
@@ -214,6 +214,16 @@ def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequenc
     return said, Verdict.PASS
 
 
+def tells_all(campaign: Path | None, sides: Sequence[Side]) -> bool:
+    """Whether the progress of a campaign knows each of these boots."""
+    if not campaign:
+        return False
+    from schedlib.gate.boot_plan import read_progress
+
+    known = {each.boot_id for each in read_progress(campaign).attempts}
+    return known.issuperset(boot.id for side in sides[:2] for boot in side.boots)
+
+
 def attempts_of(campaign: Path | None, directory: Path, side: Side) -> tuple[list[str | None], bool]:
     """Of each attempt to boot a kernel why it was lost; and whether a plan tells of them.
 
@@ -237,8 +247,11 @@ def attempts_of(campaign: Path | None, directory: Path, side: Side) -> tuple[lis
             planned.append((one.boot_id, why))
     for path in sorted(directory.glob(f"*/{PLAN}")):
         order = document.read(path, RunPlan, "do that boot again, or move its directory elsewhere").order
-        lacking = sum(not (path.parent / run.file).exists() for run in order)
-        begun[path.parent.name] = f"{path.parent.name} lacks {lacking} of {len(order)} runs" if lacking else ""
+        there = [file for run in order if (file := path.parent / run.file).exists()]
+        # Somebody may have given the directory another name.
+        boot = read_run(there[0]).fingerprint["boot_id"] if there else path.parent.name
+        lacking = len(order) - len(there)
+        begun[boot] = f"{path.parent.name} lacks {lacking} of {len(order)} runs" if lacking else ""
     known = {boot for boot, _ in planned}
     others = [why for boot, why in begun.items() if boot not in known]
     return [*(why for _, why in planned), *others], bool(planned)

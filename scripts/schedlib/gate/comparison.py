@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import isfinite
@@ -57,7 +58,12 @@ def gate(options: GateOptions) -> Verdict:
     for path in (options.json, options.html):
         # After an error, the result of another gate would be taken for this one's.
         if path and path.is_file():
+            begin = path.read_bytes()[:4096]
+            if not re.search(rb'"schema":\s*"gate-|^<!DOCTYPE html>', begin):
+                raise SchedlineError(f"{path} is there, and is no result of a gate", "name another file")
             path.unlink()
+    if options.incomplete and not options.incomplete.strip():
+        raise SchedlineError("--incomplete gives no reason", "say why boots have no runs of a tool")
     if options.fleet:
         # A gate on one machine does without these modules.
         from schedlib.gate.fleet_gate import compare_fleet, fleet_text
@@ -134,7 +140,7 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
         notes.append(lost if of_losses is Verdict.PASS else f"{of_losses.name}: {lost}")
     if options.incomplete:
         notes.append(f"incomplete, as you say: {printable(options.incomplete)}")
-    elif not campaign and len(candidate.boots) < len(base.boots):
+    elif not comparable.tells_all(campaign, sides) and len(candidate.boots) < len(base.boots):
         fewer = (
             f"the candidate has {len(candidate.boots)} boots and the base {len(base.boots)}. A boot that crashed "
             "leaves no run; if there is another reason, say it: --incomplete REASON"

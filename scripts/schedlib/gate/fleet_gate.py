@@ -271,7 +271,7 @@ def _at_look(
     rule: GateRule, machines: Sequence[FleetMachine], look: int, left_out: Sequence[LeftOut]
 ) -> Iterator[tuple[FleetGroup, LookEvidence]]:
     found = _first_boots(rule, machines, look)
-    for name, places, out in _members(rule, machines, [each for each in left_out if each.model]):
+    for name, places, out in _members(rule, machines, left_out):
         here = found[places]
         bad = [machines[at].name for at in places if found["bad"][at]]
         middle, least = (float(np.median(here[each])) if places else 0.0 for each in ("effect", "least"))

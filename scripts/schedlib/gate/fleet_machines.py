@@ -138,7 +138,11 @@ def _read_machine(gate: Gate, place: Path) -> FleetMachine:
             ended = [attempts_of(None, place / side.name, side)[0] for side in sides]
         except SchedlineError as error:
             return machine.without(error.observed)
-        machine = replace(machine, attempts=tuple((sum(map(bool, each)), len(each)) for each in ended))
+        counts = [len(side.boots) for side in sides]
+        # What one kernel has less than the other was lost. A machine with too few boots is left out.
+        fewer = [max(counts) - each if min(counts) >= gate.looks[0] else 0 for each in counts]
+        attempts = ((sum(map(bool, each)) + more, len(each) + more) for each, more in zip(ended, fewer, strict=True))
+        machine = replace(machine, attempts=tuple(attempts))
         lacking = {name: why for name, side in zip(SIDES, sides, strict=True) if (why := no_results(side))}
     if lacking:
         (lacks, reason), *both = lacking.items()

@@ -163,7 +163,7 @@ def banner(document: GateDocument) -> str:
 def _worse(row: GateMetric) -> str:
     """Of a metric that fails: by how much, and what was allowed."""
     budget = f", budget {row.budget:g}{per(row)}" if row.method is not Method.EQUAL else ""
-    return f"{said}{budget}" if (said := words_of(row)) else row.reason
+    return row.reason if row.change is None else f"{signed(abs(row.change))[1:]}{per(row)} worse{budget}"
 
 
 def _reasons(rows: Sequence[GateMetric]) -> dict[str, list[str]]:

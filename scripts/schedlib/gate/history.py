@@ -24,7 +24,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.document import Document
 from schedlib.formats.gate_document import GateDocument, GateMetric, GateSide
-from schedlib.formats.run_file import Direction
+from schedlib.formats.run_file import NOT_RECORDED, Direction
 from schedlib.formats.strict import Count, Moment, Number, Strict, Word
 from schedlib.gate.gate_options import HistoryOptions
 from schedlib.gate.statistics import Values
@@ -184,15 +184,19 @@ def trend(values: Sequence[float], sign: float) -> int | None:
 
 
 def _id(kernel: GateSide) -> str:
-    return kernel.build_id or kernel.kernel
+    """What tells a kernel. Files of other tools may not say it."""
+    known = (each for each in (kernel.build_id, kernel.kernel) if each not in ("", NOT_RECORDED))
+    return next(known, kernel.directory)
 
 
 def _machine(gate: GateDocument) -> str:
     return gate.fingerprint.get("machine_name", "")
 
 
-def _pair(gate: GateDocument) -> tuple[str, str, str, str]:
-    return _machine(gate), gate.gates.name, _id(gate.base), _id(gate.candidate)
+def _pair(gate: GateDocument) -> tuple[object, ...]:
+    """The same kernels, judged by the same rules."""
+    rules = tuple((each.key, each.budget, each.detect) for each in gate.metrics)
+    return _machine(gate), gate.gates, rules, _id(gate.base), _id(gate.candidate)
 
 
 def _failed(gates: Sequence[GateDocument]) -> int:
@@ -203,10 +207,10 @@ def _failed(gates: Sequence[GateDocument]) -> int:
 
 def _metrics(gates: Sequence[GateDocument]) -> Mapping[tuple[str, ...], list[_Point]]:
     """For each machine and metric the last gate of each pair of kernels that has values, in the order of time."""
-    found: dict[tuple[str, ...], dict[tuple[str, ...], _Point]] = {}
+    found: dict[tuple[str, ...], dict[tuple[object, ...], _Point]] = {}
     for gate in gates:
         for metric in gate.metrics:
-            if metric.base and metric.candidate is not None and metric.change is not None and metric.budget:
+            if metric.base is not None and metric.candidate is not None and metric.change is not None and metric.budget:
                 key = _machine(gate), metric.tool, metric.name, metric.unit, metric.change_unit, metric.direction
                 pairs = found.setdefault(key, {})
                 pairs.pop(_pair(gate), None)
@@ -286,7 +290,7 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
 def history_text(found: HistoryDocument, gates: Sequence[GateDocument]) -> str:
     """The latest gates with the metrics that did not pass, and the levels; all but the verdict."""
     counts = ", ".join(f"{count} {name}" for name, count in found.verdicts.items())
-    out = [f"{found.gates} gates: {counts or 'none'}"]
+    out = [f"{found.status.name}: {found.gates} gates: {counts or 'none'}"]
     out += [f"the last {_SHOWN}:"] if len(gates) > _SHOWN else []
     for gate in gates[-_SHOWN:]:
         odd = [

@@ -28,7 +28,7 @@ from schedlib.verdict import Verdict
 _LARGEST = 1e18
 """No time in ns, rate or count is larger: 30 years."""
 
-_TIMES = ("ns", "us", "ms", "s")
+_TIMES = ("ns", "us", "ms", "s", "nsec", "usec", "msec", "sec", "seconds", "ticks", "unknown")
 _UNIT_FACTOR = 100
 """No kernel is so much faster: another unit is."""
 

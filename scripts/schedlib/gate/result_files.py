@@ -234,7 +234,7 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
         return _Unread("failed", f"it looks like {kind.name}, but its last line has no end (cut off?)")
     if kind is None:
         cut = file.json is None and file.text.lstrip().startswith(("{", "["))
-        return _known(file) or (_Unread("failed", "it is no whole JSON document (cut off?)") if cut else unknown)
+        return _Unread("failed", "it is no whole JSON document (cut off?)") if cut else _known(file) or unknown
     try:
         return _Found(name, content, when, kind, kind.read(file))
     except _UNREADABLE as error:

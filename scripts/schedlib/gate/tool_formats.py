@@ -382,9 +382,12 @@ _BETTER: dict[str, Direction] = {each: each for each in get_args(Direction)}
 
 def _csv(file: ResultFile) -> Sequence[ForeignRun]:
     runs: defaultdict[tuple[str, str, str, str], list[Metric]] = defaultdict(list)
-    for line, words in enumerate(csv.reader(StringIO(file.text), strict=True), 1):
+    rows = list(csv.reader(StringIO(file.text), strict=True))
+    names = {dict(zip(file.columns, words, strict=False)).get("metric") for words in rows[1:]}
+    for line, words in enumerate(rows, 1):
         row = dict(zip(file.columns, words, strict=False))
-        if not words or (line == 1 and not _is_number(row.get("value", ""))):
+        # The first row may have the names of the columns, but not a metric that has no number.
+        if not words or (line == 1 and not _is_number(row.get("value", "")) and row.get("metric") not in names):
             continue
         if len(words) != len(file.columns):
             raise Unreadable(f"line {line} has {len(words)} columns, and --columns names {len(file.columns)}")

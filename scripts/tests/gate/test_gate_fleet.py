@@ -99,6 +99,25 @@ def test_boots_that_left_a_plan_and_no_run(base: int, candidate: int, code: int,
     assert (found, said in text) == (code, base + candidate > 0)
 
 
+def test_fewer_boots_of_the_candidate_on_each_machine_are_no_pass(tmp_path: Path) -> None:
+    """They were left out of account, and nobody said so."""
+    fleet = tmp_path / "fleet"
+    for number in range(14):
+        write_machine(fleet / f"alpha{number:02}", "Alpha", 0.0, number, boots=12)
+        for lost in (10, 11):
+            (fleet / f"alpha{number:02}/candidate/{lost}.json").unlink()
+    code, _, text = gate(fleet)
+    assert code == 1 and "candidate lost 28 of 168 attempts" in text
+
+
+def test_machines_that_do_not_tell_their_model_are_left_out_of_all(tmp_path: Path) -> None:
+    fleet = write_fleet(tmp_path / "fleet", {"Alpha": (5, 0.0), "Beta": (6, 0.0)})
+    for path in fleet.glob("beta*/*"):
+        for run in path.glob("*"):
+            run.unlink()
+    assert gate(fleet)[0] == 3
+
+
 def test_an_effect_in_the_unit_of_the_metric_is_told(tmp_path: Path) -> None:
     """What was above 600 units had no estimate and no bound, so a regression of 1000 ns was not seen in the table."""
     absolute = GATES.replace("budget = 3\ndetect = 25", "absolute = true\nbudget = 300\ndetect = 2500")

@@ -225,6 +225,26 @@ def test_the_documents_of_gates_are_read(tmp_path: Path) -> None:
     assert code == 3 and "2 gates: 2 " in text and "7.3.4-candidate" in text and "verdict: INCONCLUSIVE" in text
 
 
+def test_what_withdraws_no_fail() -> None:
+    """Other rules under the same name, and another kernel whose files do not tell what it is."""
+    flat = chain(np.random.default_rng(4), [0.0] * 12)
+    (metric,) = flat[5].metrics
+    failed = replace(flat[5], status=Verdict.FAIL)
+    loose = replace(flat[5], metrics=(replace(metric, budget=20.0),))
+    assert history_of([*flat[:5], failed, loose, *flat[6:]]).status is Verdict.INCONCLUSIVE
+    unknown = [
+        replace(
+            gate,
+            sides=tuple(
+                replace(s, build_id="not recorded", kernel="not recorded", directory=f"{s.name}{n}") for s in gate.sides
+            ),
+        )
+        for n, gate in enumerate(flat)
+    ]
+    unknown[5] = replace(unknown[5], status=Verdict.FAIL)
+    assert history_of(unknown).status is Verdict.INCONCLUSIVE and history_of(unknown).gates == 12
+
+
 def test_the_order_is_that_of_the_boots(tmp_path: Path) -> None:
     """Gates that were judged in another order, such as old runs again, hid a creep or made one."""
     gates = chain(np.random.default_rng(1), STEPS)

@@ -99,6 +99,24 @@ def test_boots_of_csv_files_that_were_at_the_same_time(later: int, code: int | N
     assert found == code and ("were at the same time" in said) == (code is None)
 
 
+def test_a_result_that_was_cut_is_no_other_program_s(tmp_path: Path) -> None:
+    """It was left out as an output of "another program of rt-tests"."""
+    base = cyclictest(tmp_path / "base", "7.3.4", range(0, 20, 2))
+    other = cyclictest(tmp_path / "other", "7.3.5", range(1, 21, 2))
+    path = other / "3.json"
+    path.write_text(path.read_text()[:1500])
+    code, said = gate(base, other, "--unit", "boot", "--trust")
+    assert code is None and "3.json: it is no whole JSON document (cut off?)" in said
+
+
+def test_a_first_row_without_a_number_is_no_header(tmp_path: Path) -> None:
+    for side in ("base", "candidate"):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "a.csv").write_text("rate,timeout\nrate,7\n")
+    _, said = gate(tmp_path / "base", tmp_path / "candidate", *RUN, "--columns", "metric,value")
+    assert "line 1: the value 'timeout' is no number" in said
+
+
 def test_boots_whose_order_only_the_file_system_knows(sides: tuple[Path, Path]) -> None:
     code, said = gate(*sides, "--unit", "boot", "--trust")
     assert code == 0 and "order of hackbench not recorded" in said

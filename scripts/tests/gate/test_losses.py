@@ -11,6 +11,7 @@ from campaigns import GATES, RUN_PLAN, Campaign, noise, rewrite, told
 from msgspec.structs import replace
 
 from schedlib.formats import document
+from schedlib.formats.run_file import Run
 from schedlib.gate.boot_plan import BootAttempt, BootedKernel, GatePlan, GateProgress
 from schedlib.gate.comparable import more_by_chance
 from schedlib.gate.gate_options import PLAN_FILE, PROGRESS_FILE
@@ -174,11 +175,41 @@ def test_a_candidate_with_fewer_boots(tmp_path: Path) -> None:
 def test_a_value_that_nothing_can_measure(value: float, why: str, campaign: Campaign) -> None:
     rewrite(campaign.candidate, lambda run: run["metrics"][0].update(value=value), 1)
     outputs = [campaign.place / name for name in ("gate.json", "page.html")]
-    for path in outputs:
-        path.write_text("the PASS of an earlier gate")
+    for path, text in zip(outputs, ('{"schema": "gate-4"}', "<!DOCTYPE html>"), strict=True):
+        path.write_text(text)
     code, said = campaign.told("--json", str(outputs[0]), "--html", str(outputs[1]))
     assert code is None and why in said
     assert not any(path.exists() for path in outputs)
+
+
+def test_what_is_no_result_of_a_gate_stays(campaign: Campaign) -> None:
+    """`--json gates.toml` removed the gates file."""
+    for path in (campaign.place / "gates.toml", next(campaign.base.glob("*.json"))):
+        campaign.words()
+        before = path.read_text()
+        code, said = campaign.told("--json", str(path))
+        assert code is None and "is no result of a gate" in said and path.read_text() == before
+
+
+def test_progress_that_is_older_than_the_runs(campaign: Campaign) -> None:
+    """Its attempts were all that was looked at: 8 boots passed beside 12."""
+    write_plan(campaign, 0, 0)
+    campaign.boots(noise(3, 2), [], first=1000)
+    code, said = campaign.told()
+    assert code == 3 and "the candidate has 10 boots and the base 12" in said
+
+
+def test_a_boot_whose_directory_has_another_name_is_one(campaign: Campaign) -> None:
+    """It was counted twice, and lost boots were a smaller share."""
+    write_plan(campaign, 0, 12)
+    path = next(campaign.base.glob("*.json"))
+    row, run = "rt-wakeup-1.json", document.read(path, Run, "")
+    (campaign.base / "mine").mkdir()
+    path.rename(campaign.base / "mine" / row)
+    order = tuple(replace(each, row="rt-wakeup", number=1) for each in RUN_PLAN.order)
+    document.write(campaign.base / "mine" / PLAN, replace(RUN_PLAN, order=order))
+    code, said = campaign.told()
+    assert run.fingerprint["boot_id"] != "mine" and code == 1 and "base lost 0 of 10 attempts" in said
 
 
 def test_boots_that_end_after_some_of_their_runs(tmp_path: Path) -> None:
