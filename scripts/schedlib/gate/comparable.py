@@ -178,7 +178,8 @@ def campaign_of(directories: Iterable[Path]) -> Path | None:
 
     Raises SchedlineError: boots were cut, and no plan tells which kernel they were.
     """
-    for place in dict.fromkeys(each.resolve().parent.parent for each in directories):
+    # `gate plan` has them in runs/; somebody may have moved them beside the plan.
+    for place in dict.fromkeys(above for each in directories for above in list(each.resolve().parents)[1::-1]):
         if (place / PLAN_FILE).is_file() and (place / PROGRESS_FILE).is_file():
             return place
         if cut := next((place / CUT).glob("*/*"), None):

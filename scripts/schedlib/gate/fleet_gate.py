@@ -393,7 +393,8 @@ def _lines(document: FleetGateDocument) -> Iterator[str]:
     first = [note for note in document.notes if note.startswith(f"{document.status.name}: ")]
     machines, judged = (sum(getattr(model, name) for model in document.models) for name in ("machines", "judged"))
     look = f", looked at {document.look} boots of each kernel" if document.look else ""
-    yield from _wrapped(*first, f"{judged} of {machines} machines are judged, of {len(document.models)} models{look}")
+    said = f"{judged} of {machines} machines are judged, of {len(document.models)} models{look}"
+    yield from _wrapped(*first, said if first else f"{document.status.name}: {said}")
     for side, kernels in zip(SIDES, document.kernels, strict=True):
         more = f" and {len(kernels) - 2} more" if len(kernels) > 2 else ""
         yield from wrapped(f"{side}: {' / '.join(kernels[:2])}{more}")

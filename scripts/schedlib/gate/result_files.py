@@ -134,11 +134,17 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
     read = [(name, _read(name, path, reading)) for name, path in _paths(directory)]
     found = [file for _, file in read if isinstance(file, _Found)]
     unread = [(name, file) for name, file in read if isinstance(file, _Unread)]
-    # A file like those with results, that has none, may be of a run that crashed.
+    # A file like those with results, that has none, may be of a run that crashed. LKP has many files of JSON.
     endings = {Path(file.name).suffix for file in found}
     skipped, failed = [], []
     for name, each in unread:
-        if each.kind in ("other", "known") or (each.kind == "empty" and Path(name).suffix not in endings):
+        path = directory / name
+        is_alike = path.suffix in endings and path.is_file() and not path.stem.startswith("README")
+        if (
+            each.kind == "known"
+            or not (each.kind == "failed" or is_alike)
+            or (each.kind == "other" and name.endswith(".json"))
+        ):
             skipped.append((name, each.why))
         else:
             failed.append(f"{name}: {each.why}")

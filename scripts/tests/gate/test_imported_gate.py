@@ -109,6 +109,13 @@ def test_a_result_that_was_cut_is_no_other_program_s(tmp_path: Path) -> None:
     assert code is None and "3.json: it is no whole JSON document (cut off?)" in said
 
 
+def test_a_file_that_looks_like_a_result_by_its_name_and_has_none(sides: tuple[Path, Path]) -> None:
+    """A run that was killed was left out with the files that are no results."""
+    (sides[1] / "killed.txt").write_text("Killed\n")
+    code, said = gate(*sides, *TRUSTED)
+    assert code is None and "killed.txt: not a format that is known" in said
+
+
 def test_a_first_row_without_a_number_is_no_header(tmp_path: Path) -> None:
     for side in ("base", "candidate"):
         (tmp_path / side).mkdir()
