@@ -208,7 +208,7 @@ def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequenc
         said += ". No plan is beside these runs: boots that crashed before their first run are not seen"
     chance = more_by_chance(len(ended[0]), len(base), len(ended[1]), len(candidate))
     if chance <= LOSSES_ALPHA:
-        return f"{said}. By chance, equal kernels differ so much: p = {chance:.2g} (Fisher)", Verdict.FAIL
+        return f"{said}. Equal kernels seldom differ so much: p = {chance:.2g} (Fisher)", Verdict.FAIL
     if len(candidate) * len(ended[0]) > len(base) * len(ended[1]):
         why = f"that may be chance ({chance:.2g}), or a kernel that crashes: more boots decide"
         return f"{said}; {why}", Verdict.INCONCLUSIVE

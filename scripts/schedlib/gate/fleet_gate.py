@@ -177,7 +177,7 @@ def _losses(machines: Sequence[FleetMachine]) -> tuple[str, Verdict]:
     if (chance := more_by_chance(base, base_lost, candidate, lost)) > _ONE_SIDED:
         return said, Verdict.PASS
     verdict = Verdict.FAIL if chance <= LOSSES_ALPHA else Verdict.INCONCLUSIVE
-    return f"{verdict.name}: {said}. By chance, equal kernels differ so much: p = {chance:.2g} (Fisher)", verdict
+    return f"{verdict.name}: {said}. Equal kernels seldom differ so much: p = {chance:.2g} (Fisher)", verdict
 
 
 def verdict_of(groups: Sequence[FleetGroup]) -> Verdict:
