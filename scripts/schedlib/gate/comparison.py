@@ -57,9 +57,9 @@ def gate(options: GateOptions) -> Verdict:
     found: GateDocument | FleetGateDocument
     for path in (options.json, options.html):
         # After an error, the result of another gate would be taken for this one's.
-        if path and path.is_file():
-            begin = path.read_bytes()[:4096]
-            if not re.search(rb'"schema":\s*"gate-|^<!DOCTYPE html>', begin):
+        # /dev/stdout is one that is written through.
+        if path and path.is_file() and not path.is_symlink() and not path.is_relative_to("/dev"):
+            if (old := path.read_bytes()) and not re.search(rb'"schema":\s*"gate-|^<!DOCTYPE html>', old):
                 raise SchedlineError(f"{path} is there, and is no result of a gate", "name another file")
             path.unlink()
     if options.incomplete and not options.incomplete.strip():

@@ -191,6 +191,15 @@ def test_what_is_no_result_of_a_gate_stays(campaign: Campaign) -> None:
         assert code is None and "is no result of a gate" in said and path.read_text() == before
 
 
+def test_standard_output_is_not_removed(campaign: Campaign, tmp_path: Path) -> None:
+    """As root, `--json /dev/stdout > FILE` removed /dev/stdout."""
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "out")
+    (tmp_path / "out").write_text("what was printed before")
+    assert campaign.told("--json", str(link))[0] == 0
+    assert link.is_symlink() and '"gate-4"' in (tmp_path / "out").read_text()
+
+
 def test_progress_that_is_older_than_the_runs(campaign: Campaign) -> None:
     """Its attempts were all that was looked at: 8 boots passed beside 12."""
     write_plan(campaign, 0, 0)

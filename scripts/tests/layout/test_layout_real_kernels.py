@@ -224,7 +224,7 @@ def test_a_patch_is_judged_on_standard_input(inline_512: Path) -> None:
         done = subprocess.run([SCHEDLINE, "layout", "--patch", "-"], check=False, capture_output=True, input=patch)
         assert (done.returncode, b"next: " in done.stderr) == (status, False), done.stderr
         assert (b"ERROR: rq-order.Q1, rq-order.Q2: " in done.stdout) is bool(status)
-    assert done.stdout.startswith(b"kernel/sched/sched.h:117")
+    assert done.stdout.startswith(b"kernel/sched/sched.h:118")
 
 
 BROKEN = sorted((Path(__file__).parent / "group-state").glob("*.diff"))
