@@ -19,7 +19,7 @@ from schedlib.git import try_git
 from schedlib.layout.pack_units import GUARD
 from schedlib.layout.patch_findings import Finding
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.unit_build import differing
+from schedlib.layout.unit_build import ENUM, differing
 from schedlib.tree.kernel_tree import Tree
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -115,7 +115,7 @@ def _defined(text: str) -> set[tuple[tuple[str, ...], str]]:
     code = without_comments(text).replace("\\\n", " ")
     found = {((name,), rest) for name, rest in re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", code, re.M)}
     found |= {(("pragma",), rest) for rest in re.findall(r"^[ \t]*#[ \t]*pragma[ \t]+(?!once)(.*)", code, re.M)}
-    found |= {(tuple(re.findall(r"\w+", each)), each) for each in re.findall(r"\benum\b[^{};()]*\{([^{}]*)\}", code)}
+    found |= {(tuple(re.findall(r"\w+", each)), each) for each in ENUM.findall(code)}
     found |= {((name,), each) for each, name in re.findall(r"^(typedef\b[^;{}]*?(\w+)\s*);", code, re.M)}
     structures = ((_name(body.tag), " ".join(line.text for line in body.lines)) for body in bodies(text))
     return found | {((name,), each) for name, each in structures}
@@ -126,8 +126,10 @@ def changed_lines(texts: Texts) -> list[ChangedLine]:
     found: list[ChangedLine] = []
     for file, both in sorted(texts.items()):
         old, new = map(places, both)
+        if not (old or new):
+            continue
         was, now = 1, 1
-        rows = [map(int, hunk.groups("1")) for hunk in _HUNK.finditer(_diff(*both) if old or new else "")]
+        rows = [map(int, hunk.groups("1")) for hunk in _HUNK.finditer(_diff(*both))]
         lines = [without_comments(text).split("\n") for text in both]
         for start, count, other, more in (*rows, (both[0].count("\n") + 2, 0, 0, 0)):
             # A hunk without lines names the line before it.

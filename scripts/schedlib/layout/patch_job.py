@@ -136,11 +136,10 @@ class Looks:
         if not both or not both[1].structures:
             return None
         # Two files may have a structure of the same name.
-        files = {
-            tag: file if (file := rules.files.get(tag, "")) in its else next(iter(its))
-            for tag, its in self._places.items()
-        }
-        places = {tag: (files[tag], its[files[tag]]) for tag, its in self._places.items()}
+        places = {}
+        for tag, its in self._places.items():
+            file = rules.files.get(tag, "")
+            places[tag] = (file, its[file]) if file in its else next(iter(its.items()))
         look = PatchLook(rules, self.patch, *both, places)
         self.looks.append(look)
         # A configuration is tried for one line: what is broken everywhere is known.

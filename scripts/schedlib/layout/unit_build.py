@@ -59,7 +59,8 @@ _NESTED = reduce(lambda inner, _: rf"\((?:[^()]|{inner})*\)", range(11), r"\([^(
 _ATTRIBUTE = re.compile(rf"\b__attribute__\s*{_NESTED}")
 
 _TAGGED = re.compile(r"\b(?:struct|union|enum)\s+(\w+)\s*\{")
-_ENUM = re.compile(r"\benum\b[^{};()]*\{([^{}]*)\}")
+ENUM = re.compile(r"\benum\b[^{};()]*\{([^{}]*)\}")
+"""What is between the braces of an enumeration."""
 _ENUMERATOR = re.compile(r"(?:^|,)\s*([A-Za-z_]\w*)")
 _MENTIONED = re.compile(r"\b(?:struct|union|enum)\s+(\w+)(\s*\*)?|\b([A-Za-z_]\w*)")
 _LOOKED_INTO = re.compile(r"\b(?:struct|union)\s+(\w+)\s*\*\s*\)")
@@ -333,7 +334,7 @@ def type_slice(preprocessed: str, names: Collection[str]) -> tuple[str, frozense
         bare = _ATTRIBUTE.sub(" ", chunk) if "__attribute__" in chunk else chunk
         for tag in _TAGGED.findall(bare):
             by_tag[tag].append(at)
-        enums = _ENUM.findall(bare) if "enum" in bare else []
+        enums = ENUM.findall(bare) if "enum" in bare else []
         plain = [name for body in enums for name in _ENUMERATOR.findall(body)]
         for word in (*plain, *(_typedef_names(bare) if _NAMES.match(bare) else ())):
             by_word[word].append(at)

@@ -116,14 +116,6 @@ def test_a_file_that_looks_like_a_result_by_its_name_and_has_none(sides: tuple[P
     assert code is None and "killed.txt: not a format that is known" in said
 
 
-def test_a_first_row_without_a_number_is_no_header(tmp_path: Path) -> None:
-    for side in ("base", "candidate"):
-        (tmp_path / side).mkdir()
-        (tmp_path / side / "a.csv").write_text("rate,timeout\nrate,7\n")
-    _, said = gate(tmp_path / "base", tmp_path / "candidate", *RUN, "--columns", "metric,value")
-    assert "line 1: the value 'timeout' is no number" in said
-
-
 def test_boots_whose_order_only_the_file_system_knows(sides: tuple[Path, Path]) -> None:
     code, said = gate(*sides, "--unit", "boot", "--trust")
     assert code == 0 and "order of hackbench not recorded" in said
@@ -160,12 +152,20 @@ def test_a_gates_file_is_used_as_always(sides: tuple[Path, Path], tmp_path: Path
     assert code == 0 and "gates: gates;" in said
 
 
-def test_nothing_is_judged_without_a_direction(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("metric,value\nrate,7\n", "add a column direction"),
+        # It is no header: the metric has a row below.
+        ("rate,timeout\nrate,7\n", "line 1: the value 'timeout' is no number"),
+    ],
+)
+def test_a_csv_file_of_which_nothing_can_be_judged(text: str, why: str, tmp_path: Path) -> None:
     for side in ("base", "candidate"):
         (tmp_path / side).mkdir()
-        (tmp_path / side / "a.csv").write_text("metric,value\nrate,7\n")
+        (tmp_path / side / "a.csv").write_text(text)
     _, said = gate(tmp_path / "base", tmp_path / "candidate", *RUN, "--columns", "metric,value")
-    assert "add a column direction" in said
+    assert why in said
 
 
 def test_a_candidate_with_fewer_files(sides: tuple[Path, Path]) -> None:
