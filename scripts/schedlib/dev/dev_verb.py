@@ -213,7 +213,7 @@ def add_parser(verbs: Verbs) -> None:
     add_verb(
         verbs,
         "quick",
-        "style, types and the tests that need only Python and git, in parallel",
+        "style, types and the tests that need only Python, git and make, in parallel",
         first=["schedline dev quick           after each edit", "schedline dev quick -k judge  the tests that match"],
         text="No kernel, guest, browser, compiler or network is needed. The order is random; the seed is printed.",
         options=QuickOptions,

@@ -19,7 +19,7 @@ from schedlib.progress import say, step
 from schedlib.verdict import Verdict
 
 QUICK = "not guest and not long and not tools"
-"""The pytest -m expression for the tests that need only Python and git."""
+"""The pytest -m expression for the tests that need only Python, git and make."""
 
 _WORKERS = str(os.cpu_count() or 1)
 
@@ -53,10 +53,10 @@ def quick(wanted: QuickOptions) -> Verdict:
 
 
 def quick_tests(wanted: QuickOptions) -> tuple[str, Sequence[str]]:
-    """The tests that need only Python and git: in parallel, and in random order. The step's name has the seed."""
+    """The tests that need only Python, git and make: in parallel, and in random order. The step's name has the seed."""
     drawn = secrets.randbelow(1 << 31) if wanted.seed is None else wanted.seed
     words = ["-n", _WORKERS, "--dist", "worksteal", f"--randomly-seed={drawn}", "-m", QUICK, "-q", *_chosen(wanted)]
-    return f"pytest, what needs only Python and git (SEED={drawn})", ["pytest", *words]
+    return f"pytest, what needs only Python, git and make (SEED={drawn})", ["pytest", *words]
 
 
 def _chosen(wanted: QuickOptions) -> list[str]:

@@ -69,6 +69,7 @@ def planned(tmp_path: Path, options: CheckOptions, commit: str, fragments: tuple
     return check_job.state(kernel, make_plan(kernel.target, options, CHANGES))
 
 
+@pytest.mark.tools
 def test_another_process_finds_the_same_state(tmp_path: Path) -> None:
     program = (
         "from pathlib import Path; from schedlib.check.check_verb import CheckOptions\n"
@@ -81,6 +82,7 @@ def test_another_process_finds_the_same_state(tmp_path: Path) -> None:
     assert len({subprocess.run(words, env=env, check=True, capture_output=True).stdout for env in seeds}) == 1
 
 
+@pytest.mark.tools
 def test_each_part_of_the_state_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = CheckOptions()
     same = planned(tmp_path, options, "c1", ())

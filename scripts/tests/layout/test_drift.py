@@ -273,6 +273,7 @@ def rules(found: dict[str, Any], kind: str) -> set[str]:
     return {rule for each in found["findings"] if each["kind"] == kind for rule in each["rules"]}
 
 
+@pytest.mark.tools
 def test_equal_kernels(
     base: Path, newer: Path, contracts: Path, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -283,6 +284,7 @@ def test_equal_kernels(
     assert {cell["contract"] for cell in found["cells"]} >= {"rq", "root_domain", "cpupri", "poll", "thing"}
 
 
+@pytest.mark.tools
 def test_broken_rules(
     base: Path, newer: Path, contracts: Path, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -304,6 +306,7 @@ def test_broken_rules(
     assert verdict is Verdict.PASS and "rq-order.Q1" in rules(found, "came")
 
 
+@pytest.mark.tools
 def test_built_kernels(base: Path, contracts: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def built(name: str, poll: str) -> str:
         place = contracts.parent / name
@@ -327,6 +330,7 @@ def test_built_kernels(base: Path, contracts: Path, cache: Path, capsys: pytest.
     assert "it is of x86_64, which is not compared here" in said and "not compared: two kernels" in said
 
 
+@pytest.mark.tools
 def test_a_structure_that_an_older_tree_declares_elsewhere(
     base: Path, newer: Path, contracts: Path, cache: Path
 ) -> None:
@@ -342,6 +346,7 @@ def test_a_structure_that_an_older_tree_declares_elsewhere(
     assert found["findings"] == []
 
 
+@pytest.mark.tools
 def test_a_file_that_does_not_build_is_left_out(base: Path, newer: Path, contracts: Path, cache: Path) -> None:
     """One header of an old kernel that does not stand alone must not hide all others."""
     write_files(newer, {"include/linux/other.h": "struct other { struct lacking it; };\n"})
@@ -366,6 +371,7 @@ def test_a_file_that_does_not_build_is_left_out(base: Path, newer: Path, contrac
     )
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     ("words", "message"),
     [

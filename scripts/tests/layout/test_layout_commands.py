@@ -38,6 +38,8 @@ from schedlib.progress import say
 from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict
 
+pytestmark = pytest.mark.tools
+
 HARMLESS = ("u32 nr_running;", "u32 nr_running; /* tasks */")
 HARMFUL = ("void *idle;", "void *idle; u32 stranger;")
 
@@ -136,7 +138,6 @@ def test_patch_is_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> N
     assert wanted.patch == b"--- a/x.h\n+++ b/x.h\n"
 
 
-@pytest.mark.tools
 def test_rules_are_those_of_the_tables() -> None:
     assert set(rule_ids()) == {rule.id for rule in toys.real_rules().rules}
     assert find_rule("rq-order.Q1", rule_ids()) == "rq-order.Q1"
@@ -169,7 +170,6 @@ def test_matrix_has_a_key(tree: Path, cache: Path, capsys: pytest.CaptureFixture
     assert run("layout", "--kdir", str(tree), "--require", "Q1") is Verdict.PASS
 
 
-@pytest.mark.tools
 def test_inconclusive_has_a_next_step() -> None:
     """`layout --running` on a distribution's kernel printed n/a 25 times, and did not say what to do."""
     old = judge_column(toys.real_rules(), "old", toys.toy("OLD_RQ", "OLD_RD", "TOGETHER"), frozenset())

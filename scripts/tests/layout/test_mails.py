@@ -22,6 +22,8 @@ from schedlib.errors import SchedlineError
 from schedlib.layout.patch_text import diff_of
 from schedlib.verdict import Verdict
 
+pytestmark = pytest.mark.tools
+
 HEADER = "kernel/sched/sched.h"
 FIRST = ("void *idle;", "void *idle; /* the idle task */")
 SECOND = ("void *idle; /* the idle task */", "void *idle; /* the idle task */ u32 stranger;")

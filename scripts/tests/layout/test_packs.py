@@ -29,6 +29,8 @@ from schedlib.premerge.series import read_series
 from schedlib.tree.kernel_tree import open_kdir, put_files
 from schedlib.verdict import Verdict
 
+pytestmark = pytest.mark.tools
+
 FILES = {
     "include/linux/thing.h": """\
 #include <linux/cache.h>
