@@ -48,7 +48,7 @@ def add_parser(verbs: Verbs) -> None:
         Instructions are counted instead of time, so the same kernel gives the same numbers. A quantum is the length
         of a CPU's turn. Several quanta show how much of a number comes from the order of turns.
 
-        The model has no latencies, no prefetcher, and caches that never run full.
+        The model has no latencies, no prefetcher but that of pairs of lines, and caches that never run full.
 
         workloads:
         """
@@ -119,8 +119,9 @@ def add_parser(verbs: Verbs) -> None:
         member has to save 0.2 % of the misses to be moved.
 
         The order is then counted in all quanta, with lines of 64, 128 and 256 bytes, and in workloads that the search
-        has not seen. If none of them gets worse, a kernel with the order is built and run. If none gets worse there,
-        the result is a patch for git am. Otherwise the answer is that there is no gain.""",
+        has not seen. If none of them gets worse, a kernel with the order is built and run. If there, too, none gets
+        worse, and one that was searched and one that was not have fewer misses, the result is a patch for git am.
+        Otherwise the answer is that there is no gain.""",
         examples=["schedline c2c suggest rq --trace rt.trace --held-out wakeup.trace --no-measure   only predict"],
         operands="STRUCT",
         options=SuggestOptions,

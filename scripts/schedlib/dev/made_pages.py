@@ -321,7 +321,9 @@ def _contended() -> str:
     published = _published_hitm()
     first = sorted(published, key=lambda name: -published[name])[:_FIRST]
     sides = {
-        "perf c2c on 480 CPUs, as the mail of rd-lines has it": _shares({name: published[name] for name in first}),
+        "perf c2c on 480 CPUs, from the mail of rd-lines, scaled to 100 %": _shares(
+            {name: published[name] for name in first}
+        ),
         f"schedline c2c on {result.parameters.cpus} emulated CPUs": _shares(
             {name: taken[name].misses - taken[name].cold for name in first}
         ),

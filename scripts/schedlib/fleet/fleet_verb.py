@@ -135,11 +135,12 @@ def add_parser(verbs: Verbs) -> None:
         Reads the log of each job. Its runs go to PLAN/fleet/MACHINE/KERNEL/, as `gate --fleet` reads them. schedline
         judges each console itself; LAVA's verdict is not used. Collecting a job again gives the same files.
 
-        A boot is lost if the laboratory failed or a transfer was damaged: this costs its runs and nothing else. A boot
-        is failed if the kernel came up and did not do its work: then the gate sees runs without a result.
+        A boot is lost if no kernel was seen, or another one, if the laboratory failed or a transfer was damaged: this
+        costs its runs and nothing else. A boot is failed if the kernel came up and did not do its work: then the gate
+        sees runs without a result.
 
-        PASS: all boots are home, and no console has a problem. INCONCLUSIVE: some are missing. FAIL: a kernel failed.
-        Without JOB it tells how far the campaign is.
+        PASS: all boots are home, and no console has a problem. INCONCLUSIVE: some are missing. FAIL: a kernel failed,
+        or its console has a problem. Without JOB it tells how far the campaign is.
 
         With ids, lavacli asks the server. It knows its address and your token: lavacli identities add --help.""",
         examples=["schedline fleet collect campaign 1234 --identity lab    another server than lavacli's default"],

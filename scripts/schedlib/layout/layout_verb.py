@@ -33,11 +33,11 @@ def add_parser(verbs: Verbs) -> None:
         "the layout rules on any architecture, any vmlinux, the running kernel; no boot",
         first=[
             "schedline layout --kdir ~/linux                       your tree as it is, for x86_64",
-            "schedline layout --kdir . --commit HEAD               what a patch breaks or takes room from, else silent",
+            "schedline layout --kdir . --commit HEAD               what a patch breaks or changes, else silent",
         ],
         text="""
-        Compiles one unit that sees the structures with Debian's cross compilers, and judges the rules by its debug
-        information. Or takes that of a kernel that somebody else built.""",
+        Compiles one unit that sees the structures, as your tree was built or with Debian's compilers, and judges the
+        rules by its debug information. Or takes that of a kernel that somebody else built.""",
         examples=[
             "schedline layout                                      Debian's 7.3 with all changes, for x86_64",
             "schedline layout --arch all                           every architecture in its own configuration",

@@ -132,8 +132,8 @@ def add_parser(verbs: Verbs) -> None:
         or into a reply.
 
         `verify FILE DIR` makes the text again from the raw data in DIR (offsets, consoles, runs), with the rules and
-        lists of tests of this schedline, and says whether FILE, a text or a mail, agrees with it. Two things cannot be
-        verified, and the text names both: the mutants, and what was left out.
+        lists of tests of this schedline, and says whether FILE, a text or a mail, agrees with it. Three things cannot
+        be verified, and the text names them: the mutants, what was left out, and what only sources show.
 
         verify exits with 1 if FILE and DIR differ, else with the code of the verdict that DIR gives.""",
         examples=["schedline premerge evidence premerge-out      to standard output"],

@@ -208,7 +208,7 @@ def boot_lines(built: Sequence[PackagedKernel], out: Path) -> list[str]:
             for file in files
         ),
         "have all boots made in an order drawn by lot, each kernel once, with the runs of each boot:",
-        f"    schedline gate plan --kernels {named} --out campaign",
+        f"    schedline gate plan --kernels {named} --runs 5 --out campaign",
     ]
 
 

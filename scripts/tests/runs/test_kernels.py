@@ -148,7 +148,7 @@ def test_placebo_of_another_size_is_none(other: KernelSize | None) -> None:
 def test_the_next_commands_are_told() -> None:
     kernel = PackagedKernel("base", "7.3.4-schedline-base", "0" * 40, "x", ("linux.deb",), {})
     said = "\n".join(boot_lines([kernel], Path()))
-    assert f"--kernels {kernel.role}={kernel.release} --out campaign" in said
+    assert f"--kernels {kernel.role}={kernel.release} --runs 5 --out campaign" in said
     assert f"apt-get install {Path('linux.deb').absolute()}" in said and "7.3.4-schedline-base" in said
 
 
