@@ -24,12 +24,12 @@ _EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.ERROR: 2, Verdict.INCON
 
 MEANINGS = {
     Verdict.PASS: "all that had to run did run, and held",
-    Verdict.FAIL: "a test failed, the kernel crashed, or a test that had to run is missing",
+    Verdict.FAIL: "a test or rule failed, a kernel crashed or is slower, or a test that had to run is missing",
     Verdict.ERROR: (
         "nothing was tested: wrong usage, something missing on the machine, a tree that does not build, a kernel that "
         "does not boot, or a bug in schedline"
     ),
-    Verdict.INCONCLUSIVE: "nothing can be said: all tests were skipped, or there are too few measurements",
+    Verdict.INCONCLUSIVE: "nothing can be said: all tests skipped, lines not compiled, or too little measured",
 }
 
 # An environment problem must never hide a real failure, and "too few runs" must never hide an environment problem.
