@@ -87,7 +87,7 @@ def fleet_rows() -> Iterator[str]:
             ("one model +15 %", 0.15, "PASS at most 2.5"),
         ):
             with step(f"{fleets} fleets of {machines}, {name}"):
-                counts = _verdicts(machines, fleets, change)
+                counts = verdicts(machines, fleets, change)
             for what, count in counts.items():
                 share = f"{100 * count / fleets:.2f} % of {fleets} fleets"
                 yield f"{machines} machines, {name}: {what}: {share} (goal {goal})"
@@ -98,7 +98,7 @@ def fleet_rows() -> Iterator[str]:
     yield f"memory of its largest process: {memory:.2f} MB (goal under 2000 MB)"
 
 
-def _verdicts(machines: int, fleets: int, change: float) -> dict[str, int]:
+def verdicts(machines: int, fleets: int, change: float) -> dict[str, int]:
     """How many fleets have each verdict, and in how many the one model is named and no other."""
     gate = load_gate("default")
     rule = gate.rules[0]
