@@ -9,6 +9,7 @@ points. A slope has no step: the newest three releases are compared with the bes
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -116,7 +117,7 @@ def show(options: HistoryOptions) -> Verdict:
 
 
 def read_gates(directory: Path) -> list[GateDocument]:
-    again = f"schedline gate BASE CANDIDATE --json {directory}/NAME.json"
+    again = f"schedline gate BASE CANDIDATE --json {shlex.quote(str(directory))}/NAME.json"
     if not (paths := sorted(directory.glob("*.json"))):
         raise SchedlineError(f"{directory} holds no document of a gate", again)
     return sorted((document.read(path, GateDocument, again) for path in paths), key=_when)
@@ -135,7 +136,9 @@ def history_of(gates: Sequence[GateDocument]) -> HistoryDocument:
     series = tuple(_series(points) for points in _metrics(gates).values())
     # A metric that is new does not hide the others, unless it looks worse already.
     verdicts = [each.status for each in series if len(each.levels) >= LEAST or each.worse > each.budget]
-    newest = {_machine(gate): gate.status for gate in gates}
+    # A gate that was judged again is what the last one says, and an ERROR may not tell its boots.
+    judged = {_pair(gate): gate for gate in sorted(gates, key=lambda gate: gate.started)}
+    newest = {_machine(gate): gate.status for gate in sorted(judged.values(), key=_when)}
     if _failed(gates) or Verdict.ERROR in newest.values():
         verdicts.append(Verdict.INCONCLUSIVE)
     return HistoryDocument(

@@ -192,6 +192,13 @@ def test_few_gates_decide_nothing(gates: int, said: str | None) -> None:
     assert change_points([5.0] * 50) == []
 
 
+def test_a_metric_that_is_0_in_the_base_has_a_level() -> None:
+    """Its gates were left out, and what crept was not seen."""
+    gates = chain(np.random.default_rng(1), STEPS)
+    gates = [replace(gate, metrics=tuple(replace(each, base=0.0) for each in gate.metrics)) for gate in gates]
+    assert len(one_series(gates).levels) == len(STEPS)
+
+
 def test_machines_are_apart_and_the_last_gate_of_a_pair_counts() -> None:
     gates = [
         past(0, "a", "b", (100.0, 150.0)),
@@ -255,6 +262,17 @@ def test_the_order_is_that_of_the_boots(tmp_path: Path) -> None:
         gates[number] = replace(gate, started=judged, metrics=(replace(metric, values=(booted,)),))
         document.write(tmp_path / f"{number}.json", gates[number])
     assert read_gates(tmp_path) == gates
+
+
+def test_an_error_that_was_judged_again() -> None:
+    """It told no boots, so it counted as the newest gate for ever."""
+    flat = chain(np.random.default_rng(4), [0.0] * 12)
+    error = replace(without_values(flat[-1]), started=START + timedelta(days=9))
+    (metric,) = flat[-1].metrics
+    booted = BootValue("candidate", "b", flat[-1].started.timestamp(), 1.0)
+    again = replace(flat[-1], started=START + timedelta(days=10), metrics=(replace(metric, values=(booted,)),))
+    for gates, verdict in (([*flat[:-1], again, error], Verdict.PASS), ([*flat, error], Verdict.INCONCLUSIVE)):
+        assert history_of(gates).status is verdict
 
 
 @pytest.mark.parametrize("content", [None, '{"schema": "run-1"}', "[]", '{"schema": "gate-4", "status": "PA'])
