@@ -213,7 +213,8 @@ def blocks(labels: Sequence[str], boots: int, seed: int, size: int = BLOCK) -> t
 def write_plan(wanted: BootPlanOptions) -> Verdict:
     out = wanted.out.absolute()
     if (out / PLAN_FILE).exists():
-        raise SchedlineError(f"{out} has a plan, and a plan is never changed", f"schedline gate plan {out} --status")
+        again = shlex.join(["schedline", "gate", "plan", str(out), "--status"])
+        raise SchedlineError(f"{out} has a plan, and a plan is never changed", again)
     suite = wanted.suite or suite_of_gates(wanted.gates)
     if not suite:
         raise SchedlineError(f"no suite measures the gates file {wanted.gates}", "name the suite with --suite")
@@ -307,10 +308,11 @@ def _write_service(out: Path) -> None:
 if [ -d /run/systemd/system ]; then systemctl is-system-running --wait >/dev/null; fi
 {kept}exec {step} >>{shlex.quote(str(out / "log"))} 2>&1
 """
-    place = str(out).replace("%", "%%")
+    # As systemd reads a word in quotes.
+    place = re.sub(r'[\\"]', r"\\\g<0>", str(out)).replace("%", "%%").replace("$", "$$")
     unit = f"""\
 [Unit]
-Description=The next boot of {place}
+Description=The next boot of a plan of schedline
 
 [Service]
 ExecStart=/bin/sh "{place}/{SCRIPT}"
@@ -482,7 +484,7 @@ def status(directory: Path) -> Verdict:
     failed = sum(each.failed for each in progress.attempts)
     print(f"{done} of {len(plan.order)} boots are done, {failed} were lost or cut short")
     print(f"ended: {progress.ended}" if progress.ended else "it goes on")
-    base, candidate = (runs_of(directory, kernel.label) for kernel in plan.kernels[:2])
-    print(f"schedline gate {base} {candidate} --gates {plan.gates}")
+    sides = (str(runs_of(directory, kernel.label)) for kernel in plan.kernels[:2])
+    print(shlex.join(["schedline", "gate", *sides, "--gates", plan.gates]))
     through = done == len(plan.order) or any(look.final for look in progress.looks)
     return Verdict.PASS if through else Verdict.INCONCLUSIVE

@@ -161,3 +161,5 @@ def _checked_plan(options: BootPlanOptions) -> BootPlanOptions:
         if name not in rows:
             raise SchedlineError(unknown("row", name, rows), "name the suite of --only with --suite")
     return options
+    if not str(options.out).isprintable():
+        raise SchedlineError("--out has a line end or another control character", "name another directory")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 from collections import Counter
@@ -309,6 +310,18 @@ def test_a_gates_file_of_ones_own_needs_a_suite(tmp_path: Path, monkeypatch: pyt
     assert main(words(tmp_path / "campaign", "--gates", "mine.toml", "--suite", "quick")) == 0
     # The service has another working directory.
     assert plan_of(tmp_path / "campaign")["gates"] == str(tmp_path / "mine.toml")
+
+
+def test_a_directory_whose_name_a_shell_or_systemd_would_read(tmp_path: Path) -> None:
+    """Its unit began nothing, and the command of --status was another one."""
+    place = tmp_path / "a \"b\" 'c' $d %e \\"
+    assert main(words(place)) == 0
+    _, said = told("gate", "plan", place, "--status")
+    runs = [str(runs_of(place, label)) for label in TWO]
+    assert shlex.split(said[said.index("schedline gate ") :]) == ["schedline", "gate", *runs, "--gates", "default"]
+    unit = (place / boot_plan.SERVICE).read_text()
+    assert f'ExecStart=/bin/sh "{tmp_path}/a \\"b\\" \'c\' $$d %%e \\\\/{boot_plan.SCRIPT}"\n' in unit
+    assert "a line end or another control character" in told(*words(tmp_path / "a\nb"))[1]
 
 
 def test_plan_is_an_operand_only_in_the_first_place(tmp_path: Path) -> None:
