@@ -97,11 +97,12 @@ def compare(options: GateOptions) -> GateDocument:
 
             for directory in (options.base, options.candidate):
                 if formats := foreign_formats(directory):
+    refuse_repeats(read.values())
                     observed = f"{directory} holds files of other tools: {', '.join(formats)}"
                     raise SchedlineError(observed, f"add {UNSAID_UNIT}") from error
             raise
     # The parsers of all formats are only imported if there are such files.
-    from schedlib.gate.result_files import gate_for, imported
+    from schedlib.gate.result_files import gate_for, imported, refuse_repeats
 
     named = dict.fromkeys(filter(None, (options.base, options.candidate, options.placebo)))
     read = {directory: imported(directory, options.reading) for directory in named}

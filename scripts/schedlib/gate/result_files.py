@@ -6,14 +6,16 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from itertools import islice
+from math import comb, factorial, inf
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -45,6 +47,9 @@ _UNREADABLE = (
     RecursionError,
     csv.Error,
 )
+
+_BY_CHANCE = 1e-4
+"""How often runs that are no copies may be taken for some."""
 
 _HEAD = 4096
 """Characters in which a tool shows who it is."""
@@ -285,6 +290,36 @@ def _runs(found: Sequence[_Found], unit: Unit, failed: list[str]) -> list[tuple[
         except _UNREADABLE as error:
             failed.append(f"{file.name}: {in_words(error)}")
     return runs
+
+
+def refuse_repeats(sides: Iterable[Imported]) -> None:
+    """Reject runs that have the figures of others more often than chance allows: they are copies.
+
+    Two runs of a tool agree by chance no more often than one step of a metric's decimals is of the spread of its
+    values. A metric of one or two values tells nothing.
+    """
+    tools: defaultdict[str, list[tuple[str, Mapping[str, float]]]] = defaultdict(list)
+    for name, run in (each for side in sides for each in side.runs):
+        tools[run.row].append((name, {metric.name: metric.value for metric in run.metrics}))
+    for runs in tools.values():
+        first: dict[frozenset[tuple[str, float]], str] = {}
+        again = [
+            (name, was) for name, figures in runs if (was := first.setdefault(frozenset(figures.items()), name)) != name
+        ]
+        by_name = {name: {figures[name] for _, figures in runs if name in figures} for name in runs[0][1]}
+        shares = [
+            10.0 ** min(int(Decimal(repr(each)).normalize().as_tuple().exponent) for each in found)
+            / (max(found) - min(found))
+            for found in by_name.values()
+            if len(found) > 2
+        ]
+        expected = min(shares, default=inf) * comb(len(runs), 2)
+        if again and expected ** len(again) / factorial(len(again)) < _BY_CHANCE:
+            raise SchedlineError(
+                f"{again[0][0]} has the figures of {again[0][1]}, and {len(again)} of {len(runs)} runs repeat others. "
+                "Chance hardly does that: they are copies",
+                "leave out the copies",
+            )
 
 
 # ---- what is judged without a gates file ----

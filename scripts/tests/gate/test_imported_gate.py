@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -176,7 +177,7 @@ def test_a_candidate_with_fewer_files(sides: tuple[Path, Path]) -> None:
         code, said = gate(*sides, "--unit", unit, "--trust")
         assert code == 3 and "the candidate has 13 boots and the base 20" in said
         code, said = gate(*sides, "--unit", unit, "--trust", "--incomplete", "the disk was full")
-        assert code == 0 and ("candidate lost 0 of 13 attempts. No plan is" in said) == (unit == "boot")
+        assert code == 0 and ("candidate lost 0 of 13 attempts. No plan: " in said) == (unit == "boot")
 
 
 def test_a_copy_is_told_with_its_directory(tmp_path: Path) -> None:
@@ -185,6 +186,23 @@ def test_a_copy_is_told_with_its_directory(tmp_path: Path) -> None:
     rewrite(tmp_path / "candidate", lambda found: found.update(start_time="Mon, 23 Nov 2026 15:01:00 +0000"))
     _, said = gate(tmp_path / "base", tmp_path / "candidate", *TRUSTED)
     assert re.search(rf"{tmp_path}/candidate/0.json .*: {tmp_path}/base/0.json has the same", said)
+
+
+@pytest.mark.parametrize("where", ["base", "candidate", "from base to candidate"])
+def test_copies_of_files_without_a_start_time(where: str, sides: tuple[Path, Path]) -> None:
+    """With other times of the files they were boots of their own."""
+    copied = sides[where == "candidate"]
+    for number, path in enumerate(sorted(copied.iterdir())):
+        copy = (sides[1] if "from" in where else copied) / f"copy{number}.txt"
+        copy.write_text(path.read_text())
+        os.utime(copy, (1.8e9 + number, 1.8e9 + number))
+    code, said = gate(*sides, *TRUSTED)
+    assert code is None and "10 of 30 runs repeat others. Chance hardly does that" in said
+
+
+def test_times_that_are_equal_because_the_clock_is_coarse_are_no_copies(tmp_path: Path) -> None:
+    sides = [hackbench(tmp_path / name, noise(seed, factor=0.01)) for seed, name in ((1, "base"), (2, "candidate"))]
+    assert gate(*sides, *TRUSTED)[0] is not None
 
 
 def test_what_was_skipped_is_said(sides: tuple[Path, Path]) -> None:
