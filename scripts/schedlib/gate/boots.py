@@ -25,6 +25,7 @@ _T = TypeVar("_T")
 _PLACES = re.compile(r"^(BOOT_IMAGE|initrd|schedline\.job)=")
 _CPU_LIST = re.compile(r"CPUs ([0-9,-]{1,256})")
 _CPU_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+_OF_A_BOOT = {"boot_id", "machine_id"}
 _OF_A_TOOL = {"command_line", "tool_version", "settings", "order"}
 _FILES = {"--json", "--out", "-o"}
 
@@ -116,6 +117,7 @@ class Side:
         skipped: for each tool that was skipped, the reason.
         absent: for each metric (or prefix of its name) that this machine cannot show, the reason.
         contents: for refuse_copies(): the content() and the path of each run that tells itself.
+        machines: their machine_id, if runs tell it. Without a disk it is another one in each boot.
     """
 
     name: str
@@ -126,6 +128,7 @@ class Side:
     skipped: dict[str, str] = field(default_factory=dict)
     absent: dict[Key, str] = field(default_factory=dict)
     contents: list[tuple[int, str]] = field(default_factory=list)
+    machines: set[str] = field(default_factory=set)
 
     @property
     def kernel(self) -> str:
@@ -165,6 +168,7 @@ def read_side(runs: Path | Iterable[tuple[str, Run]], name: str) -> Side:
             raise Refused(path, Run, why, AGAIN)
         boot = boots.setdefault(run.fingerprint["boot_id"], Boot(run.fingerprint["boot_id"]))
         boot.add(run)
+        side.machines |= {run.fingerprint.get("machine_id", "")} - {""}
         if run.status == "SKIP":
             side.skipped[row] = run.reason
             continue
@@ -204,12 +208,12 @@ def _entries(
     for fingerprint, rows in fingerprints.items():
         for entry, value in fingerprint:
             names = [f"{entry} of {tool[row]}" for row in rows] if entry in _OF_A_TOOL else [entry]
-            for name in names if entry != "boot_id" else ():
+            for name in names if entry not in _OF_A_BOOT else ():
                 found[name].add(_without_places(value, entry))
     for row in tool:
         # Of runs that measured something: without its program a tool has no version.
         recorded = [{entry for entry, _ in each} for each, rows in fingerprints.items() if rows.get(row)]
-        for entry in set[str]().union(*recorded) - set[str].intersection(*recorded or [set()]):
+        for entry in set[str]().union(*recorded) - set[str].intersection(*recorded or [set()]) - _OF_A_BOOT:
             found[f"{entry} of {tool[row]}" if entry in _OF_A_TOOL else entry].add(UNRECORDED)
     return {entry: frozenset(values) for entry, values in found.items()}
 

@@ -132,7 +132,8 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
     machines = read_fleet(options.fleet, gate)
     left_out = [out for machine in machines for out in machine.left_out]
     there = [machine for machine in machines if machine.metrics or machine.rows]
-    if not there:
+    lost, of_losses = _losses(machines)
+    if not there and of_losses is not Verdict.FAIL:
         raise SchedlineError(
             f"none of {len(machines)} machines can be judged; the first, {left_out[0].machine}: {left_out[0].reason}",
             "mend that, and repeat the boots",
@@ -150,7 +151,6 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
     models = Counter(machine.model for machine in machines if machine.model)
     judged = Counter(machine.model for machine in there)
     base, candidate = (tuple(sorted({machine.kernels[side] for machine in there})) for side in (0, 1))
-    lost, of_losses = _losses(machines)
     same = any(base == candidate for base, candidate in (machine.kernels for machine in there))
     return FleetGateDocument(
         schema="fleet-gate-2",
@@ -326,7 +326,7 @@ def _first_boots(rule: GateRule, machines: Sequence[FleetMachine], look: int) ->
         within = statistics.count_in_blocks(limits.without(candidate + step, limits.detect), base)
         columns = {
             "effect": effect,
-            "least": effect_of(scaled(rule, base), scaled(rule, candidate - step)),
+            "least": effect_of(scaled(rule, base), scaled(rule, candidate - step * (rule.method is Method.RANK))),
             "worse": statistics.count_in_blocks(base, candidate),
             "within": within * known[:, 0],
             "budgeted": statistics.count_in_blocks(base, budgeted),

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -72,8 +74,8 @@ class FleetMachine:
     Attributes:
         name: of its directory.
         kernels: of base and candidate.
-        marks: what no other machine has: ids of boots, and content() of runs that tell themselves. Hashes can be
-            compared within one process and its children.
+        marks: what no other machine has: ids of boots, content() of runs that tell themselves, and its machine_id.
+            Hashes can be compared within one process and its children.
         rows: of metrics that have to be equal.
         attempts: of base and candidate, how many were lost and how many there were.
     """
@@ -86,6 +88,15 @@ class FleetMachine:
     rows: Mapping[Key, GateMetric] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
     attempts: tuple[tuple[int, int], ...] = ()
+
+    def alike(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """What has to be as on most machines: the kernels of a model, and the units of metrics."""
+        if self.metrics or self.rows:
+            yield from (((self.model, side), kernel) for side, kernel in zip(SIDES, self.kernels, strict=True))
+        units = {key: each.unit for key, each in self.metrics.items()} | {
+            key: row.unit for key, row in self.rows.items()
+        }
+        yield from (((tool, f"unit of {name}"), unit) for (tool, name), unit in units.items())
 
     def out(self, reason: str, key: Key = ("", ""), lacks: Lacks = "") -> LeftOut:
         """The machine, left out of one metric or of all."""
@@ -102,7 +113,7 @@ def read_fleet(directory: Path, gate: Gate) -> list[FleetMachine]:
     if {each.name for each in places} == set(SIDES):
         raise SchedlineError(
             f"{directory} holds the runs of one machine, not of many",
-            f"schedline gate {directory}/base {directory}/candidate",
+            shlex.join(["schedline", "gate", f"{directory}/base", f"{directory}/candidate"]),
         )
     if not places:
         raise SchedlineError(
@@ -127,6 +138,12 @@ def _read_machine(gate: Gate, place: Path) -> FleetMachine:
             sides.append(read_side(place / name, name))
         except SchedlineError as error:
             lacking[name] = error.observed
+    read = {side.name: side for side in sides}
+    try:
+        ended = [attempts_of(None, place / name, read.get(name, Side(name)))[0] for name in SIDES]
+    except SchedlineError as error:
+        return machine.without(error.observed)
+    machine = replace(machine, attempts=tuple((sum(map(bool, each)), len(each)) for each in ended))
     models = sides[0].fingerprint.get("machine", frozenset()) if sides else frozenset()
     if len(models) == 1:
         machine = replace(machine, model=min(models))
@@ -135,19 +152,19 @@ def _read_machine(gate: Gate, place: Path) -> FleetMachine:
             return FleetMachine(place.name).without("its runs do not tell the machine")
         try:
             refuse_incomparable(sides, gate)
-            ended = [attempts_of(None, place / side.name, side)[0] for side in sides]
         except SchedlineError as error:
             return machine.without(error.observed)
         counts = [len(side.boots) for side in sides]
         # What one kernel has less than the other was lost. A machine with too few boots is left out.
         fewer = [max(counts) - each if min(counts) >= gate.looks[0] else 0 for each in counts]
-        attempts = ((sum(map(bool, each)) + more, len(each) + more) for each, more in zip(ended, fewer, strict=True))
+        attempts = ((lost + more, of + more) for (lost, of), more in zip(machine.attempts, fewer, strict=True))
         machine = replace(machine, attempts=tuple(attempts))
         lacking = {name: why for name, side in zip(SIDES, sides, strict=True) if (why := no_results(side))}
     if lacking:
         (lacks, reason), *both = lacking.items()
         return replace(machine, left_out=(machine.out(reason, lacks="" if both else lacks),))
-    marks = tuple(mark for side in sides for mark in (*(boot.id for boot in side.boots), *dict(side.contents)))
+    boots = [(*(boot.id for boot in side.boots), *dict(side.contents)) for side in sides]
+    marks = (*chain(*boots), *sides[0].machines.union(sides[1].machines))
     machine = replace(machine, kernels=(sides[0].kernel, sides[1].kernel))
     metrics, rows, left_out = {}, {}, []
     for rule in gate.rules:
@@ -187,23 +204,20 @@ def _metric(
 
 
 def _exclude_copies(machines: Iterator[FleetMachine]) -> list[FleetMachine]:
-    """The machines, without those whose boots or figures belong to another one, or whose kernels are others."""
+    """The machines, without those that are another one again, or have other kernels or units than most of a model."""
     found: list[FleetMachine] = []
     owner: dict[object, str] = {}
     for machine in machines:
         if other := next((owner[mark] for mark in machine.marks if mark in owner), ""):
-            found.append(machine.without(f"it has boots or figures of {other}: a boot belongs to one machine"))
+            found.append(machine.without(f"it has boots, figures or the machine-id of {other}, and counts once"))
         else:
             owner |= dict.fromkeys(machine.marks, machine.name)
             found.append(replace(machine, marks=()))
-    counts = Counter((machine.model, machine.kernels) for machine in found if machine.metrics or machine.rows)
-    # Of each model the pair that most machines have: the last one here.
-    usual = {model: kernels for (model, kernels), _ in reversed(counts.most_common())}
+    counts = Counter(pair for machine in found for pair in machine.alike())
+    # What most have is the last one here.
+    usual = dict(pair for pair, _ in reversed(counts.most_common()))
     for place, machine in enumerate(found):
-        for name, here, most in zip(SIDES, machine.kernels, usual.get(machine.model, ()), strict=False):
-            if (machine.metrics or machine.rows) and here != most:
-                found[place] = machine.without(
-                    f"its {name} is {here}, and that of most machines of its model is {most}"
-                )
-                break
+        if odd := next(((what, here) for what, here in machine.alike() if usual[what] != here), None):
+            (*_, what), here = odd
+            found[place] = machine.without(f"its {what} is {here}, and that of most machines is {usual[odd[0]]}")
     return found

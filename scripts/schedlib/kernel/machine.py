@@ -89,6 +89,12 @@ def machine_name() -> str:
     return _fnv1a(machine_text().encode())
 
 
+def machine_id() -> str:
+    """A hash that tells this machine from others of its model; empty if nothing does, as in a ramdisk."""
+    known = _line(Path("/etc/machine-id"))
+    return _fnv1a(f"{known} {_line(Path('/proc/device-tree/serial-number'))}".encode()) if known else ""
+
+
 def boot_id() -> str:
     return _line(Path("/proc/sys/kernel/random/boot_id"))
 
@@ -134,6 +140,7 @@ def fingerprint() -> dict[str, str]:
     return {
         "machine_name": machine_name(),
         "machine": machine_text(),
+        "machine_id": machine_id(),
         "kernel": f"{name.release} {name.version}",
         "build_id": running_build_id(),
         "configuration": _configuration(),

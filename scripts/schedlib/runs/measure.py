@@ -166,7 +166,9 @@ def measure(
     if row.tool and found.status == "DONE" and abs(jump) > 0.1 + 0.001 * beside.seconds:
         why = f"the system clock jumped by {jump:g} s, or the machine was suspended; some tools measure with this clock"
         found = replace(run_of(head, Reading(error=why)), process=found.process)
-    return Measured(replace(found, noise=beside), measured.log)
+    # Our own programs do not tell it.
+    prints = found.fingerprint | {"machine_id": fingerprint.get("machine_id", "")}
+    return Measured(replace(found, noise=beside, fingerprint=prints), measured.log)
 
 
 # What else the machine did meanwhile.

@@ -208,6 +208,45 @@ def test_a_machine_under_two_names_counts_once(tmp_path: Path) -> None:
     assert [(out["machine"], "of alpha03" in out["reason"]) for out in found["left_out"]] == [("zeta", True)]
 
 
+def test_a_machine_whose_runs_name_it_counts_once(tmp_path: Path) -> None:
+    """Three directories with boots of one machine were three machines."""
+    fleet = write_fleet(tmp_path / "fleet", {"Alpha": (14, 0.0)})
+    for number, name in enumerate(("alpha03", "alpha07", "alpha09", "alpha10")):
+        for side in (fleet / name).iterdir():
+            rewrite(side, lambda run, at=number: run["fingerprint"].update(machine_id="one" if at < 3 else "other"))  # type: ignore[misc]
+    code, found, _ = gate(fleet)
+    out = [(each["machine"], "the machine-id of alpha03" in each["reason"]) for each in found["left_out"]]
+    assert (code, out) == (0, [("alpha07", True), ("alpha09", True)])
+
+
+def test_a_machine_of_another_unit_is_left_out(tmp_path: Path) -> None:
+    fleet = write_fleet(tmp_path / "fleet", {"Alpha": (14, 0.0)})
+    for side in (fleet / "alpha03").iterdir():
+        rewrite(side, lambda run: run["metrics"][0].update(unit="us"))
+    code, found, _ = gate(fleet)
+    (out,) = found["left_out"]
+    assert (code, out["machine"]) == (0, "alpha03")
+    assert out["reason"] == "its unit of timer.p99 is us, and that of most machines is ns"
+
+
+@pytest.mark.parametrize(("n", "code"), [(20, 3), (100_000, 0)])
+def test_few_samples_of_a_rate_are_no_pass(n: int, code: int, tmp_path: Path) -> None:
+    fleet = write_fleet(tmp_path / "fleet", {"Alpha": (14, 0.0)})
+    for side in fleet.glob("*/*"):
+        rewrite(side, lambda run: run["metrics"][0].update(kind="exceedance", value=0, n=n))
+    assert gate(fleet, GATES.replace("rank", "rate"))[0] == code
+
+
+def test_a_candidate_that_came_up_nowhere_fails(tmp_path: Path) -> None:
+    fleet = write_fleet(tmp_path / "fleet", {"Alpha": (4, 0.0)})
+    for place in fleet.iterdir():
+        shutil.rmtree(place / "candidate")
+        for number in range(3):
+            document.write(place / "candidate" / f"lost{number}" / PLAN, RUN_PLAN)
+    code, _, text = gate(fleet)
+    assert code == 1 and "candidate lost 12 of 12 attempts" in text
+
+
 @pytest.mark.parametrize(
     ("machines", "how", "why"),
     [(30, "missing", "does it come up there?"), (20, "governor", "6 of 20 machines are left out")],
