@@ -17,7 +17,7 @@ from schedlib.formats.gate_document import Method
 from schedlib.gate.boot_plan import BLOCK_ORDERS
 from schedlib.gate.decision import Limits, decide, look_evidence
 from schedlib.gate.rules import load_gate
-from schedlib.gate.statistics import Flags, Values, step_of
+from schedlib.gate.statistics import Flags, Values, coarser_step
 
 Spoil = Callable[[np.random.Generator, Values], Values]
 """What becomes of the candidate's values of the first metric."""
@@ -65,8 +65,8 @@ class GateCase:
     spoil_base: Spoil | None = None
     order: str = "by lot"
 
-    def boots(self, lot: np.random.Generator, campaigns: int) -> tuple[Values, Values, Values]:
-        """Values of both kernels, campaigns x metrics x boots, and the base's runs, x runs; larger is worse."""
+    def boots(self, lot: np.random.Generator, campaigns: int) -> Values:
+        """The runs of both kernels, kernels x campaigns x metrics x boots x runs; larger is worse."""
         shape = (campaigns, len(RULES), 2 * LOOKS[-1])
         chosen = np.broadcast_to(candidates_slots(self.order, campaigns, lot)[:, None], shape)
         reads = np.empty((2, *shape[:2], LOOKS[-1], self.runs))
@@ -81,9 +81,7 @@ class GateCase:
                 base[:, 0] = self.spoil_base(lot, base[:, 0])
             for side, read in zip(reads, (base, candidate), strict=True):
                 side[..., run] = np.floor(read / self.clock) * self.clock if self.clock else read
-        reads = np.where(LIMITS.higher[:, None, None], -1 / reads, reads)
-        base, candidate = reads.mean(axis=-1)
-        return base, candidate, reads[0]
+        return np.asarray(np.where(LIMITS.higher[:, None, None], -1 / reads, reads))
 
 
 @dataclass(frozen=True)
@@ -108,11 +106,11 @@ def simulate(case: GateCase, seed: int, campaigns: int) -> SimulationResult:
     lot = np.random.default_rng(seed)
     failed = passed = caught = boots = 0
     for done in range(0, campaigns, _CHUNK):
-        base, candidate, runs = case.boots(lot, min(_CHUNK, campaigns - done))
+        runs = case.boots(lot, min(_CHUNK, campaigns - done))
         for look in LOOKS:
-            step = step_of(runs[..., :look, :].reshape(*runs.shape[:2], look * case.runs))
-            pairs = case.order == "pairs"
-            found = look_evidence(base[..., :look], candidate[..., :look], LIMITS, step, pairs=pairs)
+            step = coarser_step(*runs[..., :look, :].reshape(*runs.shape[:3], look * case.runs))
+            base, candidate = runs[..., :look, :].mean(axis=-1)
+            found = look_evidence(base, candidate, LIMITS, step, pairs=case.order == "pairs")
             said = decide(found, GATE.alpha, LOOKS, GATE.family, look)
             fails, passes = said.failed.any(axis=-1), said.passed.all(axis=-1)
             failed += int(fails.sum())
@@ -120,7 +118,7 @@ def simulate(case: GateCase, seed: int, campaigns: int) -> SimulationResult:
             passed += int(passes.sum())
             ended = fails | passes if look < LOOKS[-1] else np.ones(len(base), dtype=bool)
             boots += look * int(ended.sum())
-            base, candidate, runs = base[~ended], candidate[~ended], runs[~ended]
+            runs = runs[:, ~ended]
     return SimulationResult(
         campaigns, 100 * failed / campaigns, 100 * passed / campaigns, 100 * caught / campaigns, boots / campaigns
     )

@@ -106,7 +106,8 @@ def look_evidence(
     Args:
         pairs: the boots with the same place were booted one after the other, in an order drawn for each pair.
         step: one step of the clock, in the unit of the values, or infinite if nothing is known of it. A true value may
-            be off by it. It is taken in the direction that makes the verdict less certain.
+            be off by it. It is taken in the direction that makes the verdict less certain. With `means` it is what one
+            sample makes, and only a PASS has to be beyond it.
     """
     p_of = partial(statistics.mean_p if means else statistics.worse_p, pairs=pairs)
     known = np.isfinite(step)
@@ -114,7 +115,7 @@ def look_evidence(
     budgeted = limits.without(candidate, limits.budget)
     lowest = limits.without(candidate - step, limits.budget)
     if means:
-        over = statistics.mean_shift(base, lowest) > 0
+        over = statistics.mean_shift(base, budgeted) > 0
         doubtful = p_of(base, budgeted) <= DOUBT
     else:
         over = statistics.count_worse(base, lowest) > base.shape[-1] ** 2 / 2

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import GateMetric, Method, finite
 from schedlib.gate import statistics
-from schedlib.gate.boots import About, Side
+from schedlib.gate.boots import About, Figure, Side
 from schedlib.gate.comparable import disturbed, order_problem, unequal_samples, without_runs
 from schedlib.gate.decision import MISSED, Limits, LookEvidence, decide, excess, far_boots, look_evidence, together
 from schedlib.gate.gate_options import MOST_BOOTS
@@ -29,10 +29,11 @@ _LARGEST = 1e18
 """No time in ns, rate or count is larger: 30 years."""
 
 _TIMES = ("ns", "us", "ms", "s", "nsec", "usec", "msec", "sec", "seconds", "ticks", "unknown")
+_CLOCK = "a coarse clock hides changes. Measure both kernels with the same one"
 _UNIT_FACTOR = 100
 """No kernel is so much faster: another unit is."""
 
-_QUANTILE = re.compile(r"(?:^|\.)(?:p\d+(?:_\d+)?|max)$")
+_QUANTILE = re.compile(r"(?:^|\.)(?:p(\d+(?:_\d+)?)|max)$")
 
 
 def of_the_rule(rule: GateRule, unit: str) -> dict[str, Any]:
@@ -80,9 +81,12 @@ class Sample:
         return self.sides[0].first(boots), self.sides[1].first(boots)
 
     def step(self, boots: int) -> float:
-        """One step of the clock in the first boots of the base, from all their runs; 0 if means are compared."""
-        runs = [value for boot in self.sides[0].boots[:boots] for value in boot.values(self.rule.key)]
-        return float(statistics.step_of(np.array(runs))) if self.rule.method is Method.RANK else 0.0
+        """One step of the coarser clock in the first boots, from all their runs; of a rate, one sample of a boot."""
+        figures = [[boot.figures[self.rule.key] for boot in side.boots] for side in self.first(boots)]
+        if self.rule.method is Method.RATE:
+            return 1e6 / min(each.samples for side in figures for each in side)
+        base, candidate = (np.array([value for each in side for value in each.values]) for side in figures)
+        return float(statistics.coarser_step(base, candidate))
 
     def evidence(self, boots: int, *, pairs: bool) -> LookEvidence:
         means = self.rule.method is not Method.RANK
@@ -97,6 +101,14 @@ class Sample:
             return f"not comparable: {why}. Find the cause, and begin a new campaign"
         base, candidate = (abs(float(np.median(side[:boots]))) for side in (self.base, self.candidate))
         unit = f"is it in another unit than {self.unit}?"
+        limits, sides = limits_of(self.rule), (self.base[:boots], self.candidate[:boots])
+        same = self.rule.method is Method.RANK and candidate and not np.ptp(sides[1]) and np.ptp(sides[0])
+        if (
+            same
+            and np.ptp(sides[0]) > self.step(boots)
+            and limits.without(sides[1], limits.detect)[0] <= np.median(sides[0])
+        ):
+            return f"all boots of the candidate have the same value, and not those of the base: {_CLOCK}"
         if self.unit in _TIMES and self.rule.direction == "lower" and candidate * _UNIT_FACTOR < base:
             return f"the candidate has less than 1 / {_UNIT_FACTOR} of the base's: {unit}"
         if self.rule.direction == "higher" and not self.rule.absolute and candidate > base * _UNIT_FACTOR:
@@ -225,11 +237,24 @@ def values_of(rule: GateRule, *sides: Side, unit: str = "") -> tuple[Values, ...
                 wrong = f"is {most:g}: no measurement is so large"
             if rule.method is Method.RATE and not figure.samples:
                 wrong = "counts 0 of 0 samples"
+            if (
+                rule.key in side.about
+                and side.about[rule.key].kind == "quantile"
+                and (few := few_for(rule.name, figure))
+            ):
+                wrong = few
             if wrong:
                 next_step = "find out what measured that, and remove or repeat the run"
                 raise SchedlineError(f"{side.name}: {' '.join(rule.key)} {wrong} ({boot.id})", next_step)
         found.append(rule.sign * np.array([boot.figures[rule.key].of(rule.method) for boot in side.boots]))
     return tuple(found)
+
+
+def few_for(name: str, figure: Figure) -> str:
+    """Why a quantile of so few samples is none; empty if it is one."""
+    share = float(found[1].replace("_", ".")) / 100 if (found := _QUANTILE.search(name)) and found[1] else 0.0
+    each, needed = figure.samples / len(figure.values), 1 / (1 - share) if share < 1 else 1.0
+    return f"is of {each:.3g} samples, and of fewer than {needed:.6g} it is a maximum" if each < 0.999 * needed else ""
 
 
 def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]:
@@ -337,8 +362,14 @@ def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, doubtful: bool) ->
         return bad
     worse_by = inf if row.change is None else rule.sign * row.change
     half = inf if row.low is None or row.high is None else (row.high - row.low) / 2
+    room = rule.detect - max(worse_by, 0.0)
     step = sample.step(look) * (1.0 if rule.absolute else 100 / abs(float(np.median(base))))
-    if step > (worse_by - rule.budget if doubtful else rule.detect - worse_by):
+    if rule.method is Method.RATE and not doubtful and step > room:
+        return (
+            f"one of the {1e6 / step:.0f} samples of a boot is {step:.3g}{unit}, and a PASS excludes {limit}. No "
+            f"number of boots settles it: take more than {1e6 / rule.detect:.0f} samples in each boot"
+        )
+    if rule.method is Method.RANK and step > (worse_by - rule.budget if doubtful else room):
         return (
             f"one step of the clock is {step:.3g}{unit}; budget and detect: {rule.budget:g} and {limit}. "
             "No number of boots settles it: measure with a finer clock"

@@ -166,6 +166,13 @@ def step_of(values: Values) -> Values:
     return np.asarray(np.where(np.isfinite(least) | (one == 0), least, one))
 
 
+def coarser_step(base: Values, candidate: Values) -> Values:
+    """One step of the coarser clock of both kernels. Without equal values the candidate's is far below its noise."""
+    gaps = np.diff(np.sort(candidate, axis=-1), axis=-1)
+    tied = (gaps == 0).any(axis=-1) & (gaps > 0).any(axis=-1)
+    return np.asarray(np.maximum(step_of(base), np.where(tied, step_of(candidate), 0.0)))
+
+
 @lru_cache(maxsize=16)
 def _groups(boots: int, block: int = BLOCK) -> Values:
     """Ways to label the boots of the base and of the candidate as the candidate's within blocks; the true one first."""
