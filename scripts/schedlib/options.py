@@ -221,7 +221,8 @@ def options_of(kind: type[Options], arguments: argparse.Namespace, **others: obj
     return kind(**found)
 
 
-def _path(text: str) -> Path:
+def a_path(text: str) -> Path:
+    """An argparse type: a path."""
     if not text:
         raise argparse.ArgumentTypeError("the path is empty: is a shell variable unset?")
     return Path(text).expanduser()
@@ -235,7 +236,7 @@ def _checked(path: Path, is_right: Callable[[Path], bool], wrong: str) -> Path:
 
 def existing_path(text: str) -> Path:
     """An argparse type: a file or directory that exists."""
-    return _checked(_path(text), Path.exists, f"{text}: no such file or directory")
+    return _checked(a_path(text), Path.exists, f"{text}: no such file or directory")
 
 
 def existing_file(text: str) -> Path:
@@ -250,7 +251,7 @@ def existing_directory(text: str) -> Path:
 
 def new_path(text: str) -> Path:
     """An argparse type: a file or directory that can be created or written; `-` is standard output."""
-    path = Path("/dev/stdout") if text == "-" else _path(text)
+    path = Path("/dev/stdout") if text == "-" else a_path(text)
     there = next(each for each in (path, *path.absolute().parents) if os.access(each, os.F_OK))
     if there != path and not there.is_dir():
         raise argparse.ArgumentTypeError(f"{there} is no directory")

@@ -33,8 +33,14 @@ _OVERLAP = 10.0
 
 _MORE_BOOTS = 0.2
 _FACTOR = 2.0
-_SAMPLES_FACTOR = 10
 _FEWER_SAMPLES = 2
+"""Of quantiles and exceedances no boot has more samples than so many times another of its kernel, and no median boot
+than the other kernel's."""
+_SAMPLES_FACTOR = 5
+"""The same of boots of one kernel for other metrics."""
+
+_MOST_TOLD = 3
+"""So many lost attempts of a kernel are told one by one."""
 
 LOSSES_ALPHA = 0.01
 """How often losses of two kernels that are alike may fail."""
@@ -129,23 +135,27 @@ def order_weakness(base: Side, candidate: Side) -> str:
 
 
 def unequal_samples(base: Side, candidate: Side, key: Key) -> str:
-    """Why the boots' values of a metric are not alike: one has more than ten times the samples of another, or half of
-    one kernel's boots have less than half of the other's.
+    """Why the boots' values of a metric are not alike: their numbers of samples differ too much, by the factors above.
 
     A quantile of a few samples is another quantity than one of many: it spreads more, and a high one is lower. A kernel
-    that stalls takes fewer samples in the same time, and those that are lacking are the slow ones.
+    that stalls takes fewer samples in the same time, and those that are lacking are the slow ones. Of a rate such as a
+    throughput there are fewer samples if the kernel is slower, so only boots of one kernel are compared.
     """
     found = [[(boot.figures[key].samples, boot.id) for boot in side.boots] for side in (base, candidate)]
     middles = [median(samples for samples, _ in side) for side in found]
-    if base.about[key].kind in ("quantile", "exceedance") and max(middles) > _FEWER_SAMPLES * min(middles):
+    drawn = base.about[key].kind in ("quantile", "exceedance")
+    if drawn and max(middles) > _FEWER_SAMPLES * min(middles):
         return (
             f"the median boot of the base has {middles[0]:g} samples and that of the candidate {middles[1]:g}: what "
             "the others would have been is unknown"
         )
-    (fewest, few), (most, many) = min(map(min, found)), max(map(max, found))
-    if most <= _SAMPLES_FACTOR * fewest:
-        return ""
-    return f"boot {few} has {fewest} samples and boot {many} has {most}: such values cannot be compared"
+    for (fewest, few), (most, many) in ((min(side), max(side)) for side in found):
+        if most > (_FEWER_SAMPLES if drawn else _SAMPLES_FACTOR) * fewest:
+            return (
+                f"boot {few} has {fewest} samples and boot {many} has {most}: such values cannot be compared. Was a "
+                "run cut short? Repeat these boots"
+            )
+    return ""
 
 
 def disturbed(base: Side, candidate: Side, tool: str) -> str:
@@ -182,7 +192,7 @@ def campaign_of(directories: Iterable[Path]) -> Path | None:
     for place in dict.fromkeys(above for each in directories for above in list(each.resolve().parents)[1::-1]):
         if (place / PLAN_FILE).is_file() and (place / PROGRESS_FILE).is_file():
             return place
-        if cut := next((place / CUT).glob("*/*"), None):
+        if cut := next((place / CUT).glob(f"*/{PLAN}"), None):
             raise SchedlineError(
                 f"{cut.parent} is a boot that was cut, and nothing tells which kernel it was",
                 f"bring {PLAN_FILE} and {PROGRESS_FILE} of the campaign, too",
@@ -200,12 +210,15 @@ def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequenc
     base, candidate = (list(filter(None, side)) for side in ended)
     told = []
     for side, (attempts, _), known, lost in zip(sides, found, ended, (base, candidate), strict=False):
-        first = f" (the first: {lost[0]})" if lost else ""
+        more = [f"and {len(lost) - _MOST_TOLD} more"] if len(lost) > _MOST_TOLD else []
+        ends = f" ({'; '.join([*lost[:_MOST_TOLD], *more])})" if lost else ""
         open_ones = ", and one has not ended" if len(known) < len(attempts) else ""
-        told.append(f"{side.name} lost {len(lost)} of {len(known)} attempts{first}{open_ones}")
+        told.append(f"{side.name} lost {len(lost)} of {len(known)} attempts{ends}{open_ones}")
     said = "; ".join(told)
     if not all(planned for _, planned in found):
-        said += ". No plan is beside these runs: boots that crashed before their first run are not seen"
+        said += ". No plan: boots that crashed before their first run are not seen"
+    if candidate and not sides[1].boots:
+        return f"{said}. No boot of the candidate gave a run", Verdict.FAIL
     chance = more_by_chance(len(ended[0]), len(base), len(ended[1]), len(candidate))
     if chance <= LOSSES_ALPHA:
         return f"{said}. Equal kernels seldom differ so much: p = {chance:.2g} (Fisher)", Verdict.FAIL
@@ -213,6 +226,20 @@ def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequenc
         why = f"that may be chance ({chance:.2g}), or a kernel that crashes: more boots decide"
         return f"{said}; {why}", Verdict.INCONCLUSIVE
     return said, Verdict.PASS
+
+
+def never_up(campaign: Path | None, directory: Path, name: str) -> Side | None:
+    """A kernel that was tried and left no run; None if it left some, or if nothing tells that it was tried.
+
+    Raises SchedlineError: it is the base, and there is nothing to compare with.
+    """
+    side = Side(name)
+    if any(directory.rglob("*.json")) or not any(lost := attempts_of(campaign, directory, side)[0]):
+        return None
+    if name == "candidate":
+        return side
+    first = next(filter(None, lost))
+    raise SchedlineError(f"{name}: all of {len(lost)} attempts were lost ({first})", "find out why, and boot it again")
 
 
 def tells_all(campaign: Path | None, sides: Sequence[Side]) -> bool:
@@ -242,7 +269,7 @@ def attempts_of(campaign: Path | None, directory: Path, side: Side) -> tuple[lis
         labels = {each.label for each in kernels if runs_of(campaign, each.label).resolve() == directory.resolve()}
         labels |= {one.kernel for one in attempts if one.boot_id in begun}
         for one in (each for each in attempts if each.kernel in labels):
-            why = f"{one.state}, {one.why}" if one.failed else None
+            why = f"boot {one.place + 1}: {one.state}, {one.why}" if one.failed else None
             if one.state == "done":
                 why = "" if one.boot_id in begun else f"{one.boot_id} was done, and has no runs here"
             planned.append((one.boot_id, why))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import isfinite
@@ -13,6 +12,7 @@ from statistics import mean, median
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from schedlib import TOOL
@@ -35,9 +35,10 @@ from schedlib.formats.gate_document import (
 from schedlib.formats.run_file import BY_FILE_TIME, NOT_RECORDED
 from schedlib.gate import comparable, gate_report, judging
 from schedlib.gate.boots import Side, read_side
+from schedlib.gate.decision import excess
 from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, GateOptions
 from schedlib.gate.judging import values_of
-from schedlib.gate.rules import Gate, GateRule, load_gate
+from schedlib.gate.rules import EXCESS, Gate, GateRule, load_gate
 from schedlib.gate.statistics import bad_share
 from schedlib.progress import printable
 from schedlib.verdict import Verdict, worst
@@ -55,15 +56,6 @@ _MOST_FAILURES = 100
 def gate(options: GateOptions) -> Verdict:
     """Compare, write the files that are asked for, and print the text."""
     found: GateDocument | FleetGateDocument
-    for path in (options.json, options.html):
-        # After an error, the result of another gate would be taken for this one's.
-        # /dev/stdout is one that is written through.
-        if path and path.is_file() and not path.is_symlink() and not path.is_relative_to("/dev"):
-            if (old := path.read_bytes()) and not re.search(rb'"schema":\s*"gate-|^<!DOCTYPE html>', old):
-                raise SchedlineError(f"{path} is there, and is no result of a gate", "name another file")
-            path.unlink()
-    if options.incomplete and not options.incomplete.strip():
-        raise SchedlineError("--incomplete gives no reason", "say why boots have no runs of a tool")
     if options.fleet:
         # A gate on one machine does without these modules.
         from schedlib.gate.fleet_gate import compare_fleet, fleet_text
@@ -97,7 +89,6 @@ def compare(options: GateOptions) -> GateDocument:
 
             for directory in (options.base, options.candidate):
                 if formats := foreign_formats(directory):
-    refuse_repeats(read.values())
                     observed = f"{directory} holds files of other tools: {', '.join(formats)}"
                     raise SchedlineError(observed, f"add {UNSAID_UNIT}") from error
             raise
@@ -106,6 +97,7 @@ def compare(options: GateOptions) -> GateDocument:
 
     named = dict.fromkeys(filter(None, (options.base, options.candidate, options.placebo)))
     read = {directory: imported(directory, options.reading) for directory in named}
+    refuse_repeats(read.values())
     limits = options.budget or BUDGET, options.detect or DETECT
     gate = load_gate(options.gates) if options.gates else gate_for(list(read.values()), *limits)
     return _compared(options, gate, read)
@@ -115,17 +107,22 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     started = datetime.now(UTC)
     named = zip(_NAMES, (options.base, options.candidate, options.placebo), strict=True)
     directories = {name: directory for name, directory in named if directory}
-    sides = [read_side(read[place].runs if read else place, name) for name, place in directories.items()]
+    both = options.base, options.candidate
+    campaign = None if read else comparable.campaign_of(both)
+    sides = [
+        read_side(read[place].runs, name)
+        if read
+        else comparable.never_up(campaign, place, name) or read_side(place, name)
+        for name, place in directories.items()
+    ]
     base, candidate = sides[:2]
-    comparable.refuse_incomparable(sides, gate)
+    comparable.refuse_incomparable([side for side in sides if side.boots or side.failed], gate)
     notes = []
     # A kernel whose notes cannot be read has an empty build-id.
     prints = base.fingerprint, candidate.fingerprint
     builds = [each.get("build_id", frozenset()) - {""} or each.get("kernel") for each in prints]
     if builds[0] == builds[1] != frozenset({NOT_RECORDED}):
         notes.append(gate_report.SAME_KERNEL)
-    both = options.base, options.candidate
-    campaign = None if read else comparable.campaign_of(both)
     failed = list(filter(None, map(comparable.no_results, (base, candidate))))
     notes += [f"ERROR: {said}" for said in failed]
     if comparable.in_pairs(campaign, base, candidate):
@@ -174,6 +171,7 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
         verdicts.append(Verdict.INCONCLUSIVE)
     verdict = worst([*(row.verdict for row in rows), *verdicts])
     look = next((row.boots[0] for row in rows if row.p is not None), None)
+    notes.append(_looks(gate, look))
     passed_at = look if verdict is Verdict.PASS else None
     told = tuple(map(_side, sides, directories, directories.values()))
     return GateDocument(
@@ -191,6 +189,16 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
         shown=tuple(_unjudged(rows, sides[:2], look)),
         shares=tuple(shares),
         notes=tuple(notes),
+    )
+
+
+def _looks(gate: Gate, look: int | None) -> str:
+    """Where the gate looks, and what its last look accepts."""
+    last, looks = gate.looks[-1], f"{', '.join(map(str, gate.looks))} boots of each kernel"
+    bad = next(bad for bad in range(last + 1) if excess(np.array(bad + 1.0), np.array(bad + 1.0), last) >= EXCESS)
+    return (
+        f"{f'looked at {look} of' if look else 'looks at'} {looks}; the last accepts an estimate below detect, and "
+        f"{f'{bad} bad boots if the base has as many' if bad else 'no bad boot'}"
     )
 
 

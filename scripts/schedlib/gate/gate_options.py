@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from schedlib.names import gate_names, one_of, unknown, words, workload_suites
-from schedlib.options import BASIC, existing_directory, flag, new_directory, new_file, option, positive
+from schedlib.options import BASIC, a_path, existing_directory, flag, new_directory, new_file, option, positive
 from schedlib.paths import CONFIGS
 
 GATES = CONFIGS / "gates"
@@ -114,15 +114,15 @@ class ReadingOptions:
 class GateOptions:
     """The options of a gate. gates: None for `default`."""
 
-    base: Path = option("BASE", "runs of the kernel without the change", existing_directory, nargs="?")
-    candidate: Path = option("CANDIDATE", "runs of the kernel with it", existing_directory, nargs="?")
+    base: Path = option("BASE", "runs of the kernel without the change", a_path, nargs="?")
+    candidate: Path = option("CANDIDATE", "runs of the kernel with it", a_path, nargs="?")
     gates: str | None = option(
         "--gates NAME|FILE", "gates file, or its name in configs/gates (default: default)", gates_file
     )
     placebo: Path | None = option(
         "--placebo DIR",
         "runs of the placebo kernel, to see how much of a change comes from the layout",
-        existing_directory,
+        a_path,
     )
     reading: ReadingOptions = field(default_factory=ReadingOptions)
     trust: bool = flag("--trust", "judge runs that do not tell their machine or settings")
@@ -142,7 +142,7 @@ class GateOptions:
     fleet: Path = option(
         "--fleet DIR",
         "compare on many machines: DIR has a directory for each, with base/ and candidate/ in it (schema fleet-gate-2)",
-        existing_directory,
+        a_path,
     )
 
     def command(self) -> str:

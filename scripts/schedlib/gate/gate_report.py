@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
@@ -29,6 +30,9 @@ _MOST_SHOWN = 12
 """How many metrics that are not judged are listed in the text."""
 
 SAME_KERNEL = "base and candidate are the same kernel: an A/A campaign"
+
+_ABOVE = re.compile(r"(?:[A-Z]+: )?(?:base lost|looks at|looked at) ")
+"""What the notes that stand above the tables begin with."""
 
 _NAME = 26
 """Width of a metric's name in a table."""
@@ -197,12 +201,10 @@ def told_of_share(share: GateShare) -> str:
 
 def method_of(document: GateDocument) -> str:
     gates = document.gates
-    looks = f"looks at {', '.join(map(str, gates.looks))} boots of each kernel"
-    ended = f", judged at {document.look}" if document.look else ""
+    drift = "" if gates.interleaved else "; in any order, so a drift could look like a change"
     return (
-        f"gates: {gates.name}; {looks}{ended}; p is one-sided, Holm's over the metrics; alpha {gates.alpha:g} for all "
-        "metrics and looks; change and interval: Hodges and Lehmann's (means for rates); medians: the change from one "
-        f"median to the other{'' if gates.interleaved else '; in any order, so a drift could look like a change'}"
+        f"gates: {gates.name}; p is one-sided, Holm's over the metrics; alpha {gates.alpha:g} for all metrics and "
+        f"looks; change and interval: Hodges and Lehmann's (means for rates); medians: from median to median{drift}"
     )
 
 
@@ -213,7 +215,9 @@ def text(document: GateDocument) -> str:
     said[0] = verdict + said[0].removeprefix(verdict)
     said += [note for note in _first(document) if note not in said[0]]
     lines = [line for each in said for line in wrapped(each)]
-    lines += [*_side(document.base), *_side(document.candidate), "", *_tables(document.metrics), ""]
+    lines += [*_side(document.base), *_side(document.candidate)]
+    lines += [line for each in document.notes if _ABOVE.match(each) and each not in said for line in wrapped(each)]
+    lines += ["", *_tables(document.metrics), ""]
     lines += [line for each in _told(document, said[0]) for line in wrapped(each)]
     lines += _shown(document.shown)
     if document.placebo:
@@ -238,7 +242,8 @@ def _tables(metrics: Sequence[GateMetric]) -> Iterator[str]:
 
 
 def _told(document: GateDocument, first: str) -> Iterator[str]:
-    notes = [note for note in document.notes if note not in _first(document) and note not in first]
+    known = _first(document)
+    notes = [note for note in document.notes if note not in known and note not in first and not _ABOVE.match(note)]
     # What several metrics share is said once, and not at all if the first line or a note says it.
     reasons = {
         reason: names

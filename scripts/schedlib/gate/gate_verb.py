@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import re
+from argparse import ArgumentTypeError
+
 from schedlib.errors import SchedlineError
 from schedlib.gate.gate_options import (
     BUDGET,
@@ -10,6 +13,7 @@ from schedlib.gate.gate_options import (
     HISTORY_LIBRARY,
     LIBRARIES,
     PAGE_LIBRARIES,
+    PLAN_FILE,
     UNSAID_UNIT,
     BootPlanOptions,
     GateOptions,
@@ -17,7 +21,7 @@ from schedlib.gate.gate_options import (
     given,
 )
 from schedlib.names import unknown, workload_rows
-from schedlib.options import Verbs, add_verb, verbs_below
+from schedlib.options import Verbs, add_verb, existing_directory, verbs_below
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -122,6 +126,22 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def _checked(options: GateOptions) -> GateOptions:
+    for file in (options.json, options.html):
+        # After an error, the result of another gate would be taken for this one's. If the words cannot be read, nobody
+        # knows which of them is the file. /dev/stdout is one that is written through.
+        if file and file.is_file() and not file.is_symlink() and not file.is_relative_to("/dev"):
+            if (old := file.read_bytes()) and not re.search(rb'"schema":\s*"(?:fleet-)?gate-|^<!DOCTYPE html>', old):
+                raise SchedlineError(f"{file} is there, and is no result of a gate", "name another file")
+            file.unlink()
+    if options.incomplete and not options.incomplete.strip():
+        raise SchedlineError("--incomplete gives no reason", "say why boots have no runs of a tool")
+    for place in filter(None, (options.fleet, options.base, options.candidate, options.placebo)):
+        # A kernel of a plan that never came up left no directory.
+        if place.exists() or not any((above / PLAN_FILE).is_file() for above in list(place.absolute().parents)[:2]):
+            try:
+                existing_directory(str(place))
+            except ArgumentTypeError as error:
+                raise SchedlineError(str(error), "name a directory of runs for each kernel") from error
     if options.fleet:
         for name, word in given(options):
             if name not in ("fleet", "gates", "json"):
@@ -156,10 +176,10 @@ def _checked_plan(options: BootPlanOptions) -> BootPlanOptions:
     for name in ("kernels", "out"):
         if not getattr(options, name):
             raise SchedlineError(f"--{name} is missing", "schedline gate plan --help; or name the directory of a plan")
+    if not str(options.out).isprintable():
+        raise SchedlineError("--out has a line end or another control character", "name another directory")
     rows = workload_rows(options.suite) if options.suite else ()
     for name in options.only:
         if name not in rows:
             raise SchedlineError(unknown("row", name, rows), "name the suite of --only with --suite")
     return options
-    if not str(options.out).isprintable():
-        raise SchedlineError("--out has a line end or another control character", "name another directory")

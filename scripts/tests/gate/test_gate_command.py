@@ -41,6 +41,7 @@ MISSED = (
 ABSOLUTE = GATES.replace("budget = 3\n", "absolute = true\nbudget = 3\n")
 FRAMES = {"gates": GATES.replace("lower", "higher"), "direction": "higher", "unit": "frames/s"}
 COUNTS = {"name": "timer.missed", "kind": "exceedance", "n": 10_000}
+FEW = {"gates": MISSED, **COUNTS, "n": 10}
 
 
 def ticks(tick: float, seed: int, factor: float = 1.0) -> list[float]:
@@ -84,6 +85,11 @@ CASES: list[Case] = [
     ("boots with new ids and times", noise(1, 5) * 4, noise(2, 20), None, "same figures, to the last digit", {}),
     ("too few bad boots to matter", loud(4), loud(54), 3, "it may be worse by up to 21.5 %; a PASS excludes 25 %", {}),
     ("few exceedances", [2, 3, 4] * 7, [2, 3, 4] * 7, 0, "PASS", {"gates": MISSED, **COUNTS}),
+    ("exceedances of 10 samples", [0] * 10, [0] * 10, 3, "take more than 200 samples", FEW),
+    ("most of 10 samples", [0] * 10, [9] * 10, 1, "FAIL", FEW),
+    ("a clock that is coarse on one side", noise(1), ticks(5e3, 2), 3, "one step of the clock is 49.1 %", {}),
+    ("one value on one side", noise(1), [10_000.0] * 10, 3, "same value, and not those of the base", {}),
+    ("one value on one side, and half more", noise(1), [15_000.0] * 10, 1, "FAIL", {}),
     ("many exceedances", [2, 3, 4] * 7, [60, 61, 62] * 7, 1, "FAIL", {"gates": MISSED, **COUNTS}),
 ]
 
@@ -211,7 +217,7 @@ CYCLES = METRIC.replace("timer.p99", "cycles.p99")
 NO_CYCLES = of_run(absent=[{"name": "cycles", "reason": "this machine counts none"}])
 SHARES = ("steal_percent", "interrupts_percent", "realtime_percent", "throttled", "others_percent")
 STILL = of_run(disturbance={**dict.fromkeys(SHARES, 0), "why": ""})
-NO_PLAN = "No plan is beside these runs: boots that crashed before their first run are not seen"
+NO_PLAN = "No plan: boots that crashed before their first run are not seen"
 AT_ONE_TIME = each("candidate", of_run(started="2026-11-01T00:00:30Z"))
 
 BAD_GATES = [
@@ -280,7 +286,7 @@ CHANGES: Sequence[tuple[Sequence[Change], int | None, str]] = [
     ([second_tool], 3, "so a drift could look like a change"),
     # A candidate that crashed in a third of its boots passed, if somebody booted until the numbers were equal.
     ([lambda there: began(there, 0)], 0, f"candidate lost 0 of 10 attempts. {NO_PLAN}"),
-    ([lambda there: began(there, 5)], 3, "candidate lost 5 of 15 attempts (the first: lost-0 lacks 1 of 1 runs)"),
+    ([lambda there: began(there, 5)], 3, "candidate lost 5 of 15 attempts (lost-0 lacks 1 of 1 runs; lost-1 lacks"),
     ([lambda there: began(there, 15)], 1, "candidate lost 15 of 25 attempts"),
     ([lambda there: began(there, 15)], 1, NO_PLAN),
     ([skipped], 2, "candidate: no run of rt_wakeup in 4 of 14 boots"),
@@ -298,12 +304,14 @@ CHANGES: Sequence[tuple[Sequence[Change], int | None, str]] = [
     ([each("base", STILL)], 3, "what happened beside rt_wakeup is recorded in one of base and candidate alone"),
     # A kernel that stalls takes fewer samples; and no kernel is a thousand times faster.
     ([each("candidate", of_metric(n=600))], 0, ""),
+    ([each("base", of_metric(n=90)), each("candidate", of_metric(n=90))], None, "of fewer than 100 it is a maximum"),
+    ([each("candidate", of_metric(n=100), 5)], 3, "Was a run cut short?"),
     ([each("candidate", of_metric(n=400))], 3, "has 1000 samples and that of the candidate 400"),
     ([each("candidate", faster(0.02))], 0, ""),
     ([each("candidate", faster(0.001))], 3, "is it in another unit than ns?"),
     # A boot with far more samples, in the place of another one.
     ([lambda there: (there.candidate / "00019.json").unlink(), boot(10_001, 195, n=100_000)], 3, "x has 100000"),
-    ([lambda there: (there.candidate / "00019.json").unlink(), boot(10_001, 195, n=9_000)], 0, ""),
+    ([lambda there: (there.candidate / "00019.json").unlink(), boot(10_001, 195, n=1_900)], 0, ""),
 ]
 
 
@@ -314,6 +322,48 @@ def test_a_campaign_that_is_changed(changes: Sequence[Change], code: int | None,
         change(campaign)
     found, text = campaign.told(*(["--incomplete", "boots of its own"] if second_tool in changes else []))
     assert (found, said in text) == (code, True)
+
+
+@pytest.mark.parametrize("name", ["us", "msec", "sec", "seconds", "ticks", "unknown"])
+def test_a_thousandth_of_a_time_is_another_unit(name: str, campaign: Campaign) -> None:
+    campaign.unit = name
+    campaign.boots(noise(1), noise(2, factor=0.001))
+    code, said = campaign.told()
+    assert code == 3 and f"is it in another unit than {name}?" in said
+
+
+def test_two_boots_that_began_in_one_second(campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2))
+    rewrite(campaign.candidate, of_run(started="2026-11-01T00:00:00Z", uptime_s=0.0), 1)
+    assert "which one machine cannot do" in campaign.told()[1]
+
+
+def test_boots_with_a_tenth_of_the_work(campaign: Campaign) -> None:
+    """Throughput of runs that were cut short was judged as that of whole ones."""
+    campaign.gates = HIGHER
+    campaign.boots(noise(1), noise(2), name="rate_per_s", direction="higher", kind="rate")
+    rewrite(campaign.candidate, of_metric(n=100), 5)
+    code, said = campaign.told()
+    assert code == 3 and "has 100 samples and boot candidate-0-9 has 1000" in said
+    rewrite(campaign.candidate, of_metric(n=100))
+    assert campaign.told()[0] == 0  # a kernel that is slower gets less done
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--incomplete", " "], "--incomplete gives no reason"),
+        (["--columns", "metric,value"], "--unit is missing"),
+        (["--placebo", "absent"], "absent: no such file or directory"),
+    ],
+)
+def test_words_that_are_wrong_leave_no_earlier_result(words: list[str], said: str, campaign: Campaign) -> None:
+    """It was taken for this gate's."""
+    campaign.boots(noise(1), noise(2))
+    file = campaign.place / "gate.json"
+    assert campaign.told("--json", str(file))[0] == 0 and file.exists()
+    code, text = campaign.told("--json", str(file), *words)
+    assert code is None and said in text and not file.exists()
 
 
 def test_base_against_itself(campaign: Campaign) -> None:
@@ -439,6 +489,24 @@ def test_a_gain_of_which_more_is_better(campaign: Campaign) -> None:
 def test_too_few_boots_of_a_placebo(better: Campaign) -> None:
     found, said = share(better, noise(3, boots=4))
     assert found["attributable"] is None and "4 boots, not 10" in found["reason"] and "no share" in said
+
+
+@pytest.mark.parametrize("judged", [True, False])
+def test_metrics_that_are_0_in_the_base(judged: bool, campaign: Campaign) -> None:
+    """They have no change in percent, and no share."""
+    campaign.gates = (ABSOLUTE if judged else GATES).replace("timer.p99", "retries" if judged else "timer.p99")
+    zero = metric(0, name="retries", unit="retries", kind="exact")
+    campaign.extra = [zero]
+    campaign.boots(noise(1), noise(2))
+    file, place = campaign.place / "out.json", campaign.place / "placebo"
+    for number, value in enumerate(noise(3)):
+        campaign.save(place, run("placebo", f"placebo-{number}", 20 * number + 5, [metric(value), zero]))
+    campaign.told("--placebo", str(place), "--json", str(file))
+    found = json.loads(file.read_text())
+    if judged:
+        assert found["shares"] == [] and found["metrics"][0]["change"] == 0
+    else:
+        assert (found["shown"][0]["base"], found["shown"][0]["change"]) == (0, None)
 
 
 def test_a_placebo_of_another_suite_is_refused(better: Campaign) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from math import comb
 from pathlib import Path
 
@@ -50,11 +52,12 @@ def write_plan(campaign: Campaign, base_lost: int, candidate_lost: int, *, pairs
     ("base_lost", "candidate_lost", "code", "said"),
     [
         (0, 0, 0, "base lost 0 of 10 attempts; candidate lost 0 of 10 attempts"),
-        (0, 1, 3, "INCONCLUSIVE: base lost 0 of 10 attempts; candidate lost 1 of 11 attempts (the first: cut, it was"),
+        (0, 1, 3, "INCONCLUSIVE: base lost 0 of 10 attempts; candidate lost 1 of 11 attempts (boot 1: cut, it was"),
         (0, 5, 3, "candidate lost 5 of 15 attempts"),
         (0, 12, 1, "FAIL: base lost 0 of 10 attempts; candidate lost 12 of 22 attempts"),
+        (0, 12, 1, "boot 1: cut, it was reset; and 9 more)"),
         (2, 5, 3, "that may be chance"),
-        (3, 3, 0, "base lost 3 of 13 attempts (the first: cut, it was reset); candidate lost 3 of 13"),
+        (3, 3, 0, "boot 1: cut, it was reset); candidate lost 3 of 13 attempts (boot 1: cut"),
         (6, 0, 0, "base lost 6 of 16"),
     ],
 )
@@ -69,11 +72,17 @@ def test_lost_attempts_of_a_plan(base_lost: int, candidate_lost: int, code: int,
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("no progress", "lost-0 lacks 1 of 1 runs). No plan is beside these"),
-        ("beside the plan", "lost-0 lacks 1 of 1 runs); that may be chance"),
-        ("renamed", "cut, it was reset); that may be chance"),
-        ("elsewhere", "cut, it was reset); that may be chance"),
-        ("removed", "candidate-0-0 was done, and has no runs here)"),
+        (
+            "no progress",
+            "lost-0 lacks 1 of 1 runs; lost-1 lacks 1 of 1 runs; lost-2 lacks 1 of 1 runs). No plan: boots",
+        ),
+        ("beside the plan", "lost-0 lacks 1 of 1 runs; lost-1 lacks"),
+        (
+            "renamed",
+            "boot 1: cut, it was reset; boot 1: cut, it was reset; boot 1: cut, it was reset); that may be chance",
+        ),
+        ("elsewhere", "boot 1: cut, it was reset; boot 1"),
+        ("removed", "candidate-0-0 was done, and has no runs here"),
     ],
 )
 def test_losses_that_the_progress_of_a_plan_does_not_tell(change: str, said: str, campaign: Campaign) -> None:
@@ -94,7 +103,37 @@ def test_losses_that_the_progress_of_a_plan_does_not_tell(change: str, said: str
         for path in sorted(candidate.glob("*.json"))[:3]:
             path.unlink()
     code, text = told("gate", base, candidate, *campaign.words()[3:])
-    assert code == 3 and f"candidate lost 3 of 13 attempts (the first: {said}" in text
+    assert code == 3 and f"candidate lost 3 of 13 attempts ({said}" in text
+
+
+@pytest.mark.parametrize("how", ["a plan", "no directory", "begun"])
+@pytest.mark.parametrize("side", ["base", "candidate"])
+def test_a_kernel_of_which_no_boot_gave_a_run(side: str, how: str, campaign: Campaign) -> None:
+    """All attempts of the candidate were lost, and the gate ended as with a wrong option."""
+    place = campaign.place / side
+    shutil.rmtree(place)
+    if how == "begun":
+        for number in range(3):
+            document.write(place / f"lost-{number}" / PLAN, RUN_PLAN)
+    else:
+        write_plan(campaign, 3, 3)
+    if how == "a plan":
+        place.mkdir()
+    code, said = campaign.told()
+    if side == "candidate":
+        assert code == 1 and "No boot of the candidate gave a run" in said and said.startswith("FAIL: base lost")
+    else:
+        assert code is None and re.search(r"base: all of \d+ attempts were lost", said)
+
+
+@pytest.mark.parametrize("where", ["runs", "."])
+def test_runs_beside_their_plan(where: str, campaign: Campaign) -> None:
+    """Moved there by somebody, they had no plan."""
+    write_plan(campaign, 0, 12)
+    place = campaign.place.parent / where
+    sides = [each.rename(place / each.name) for each in (campaign.base, campaign.candidate)]
+    code, said = told("gate", *sides, *campaign.words()[3:])
+    assert code == 1 and "candidate lost 12 of 22 attempts" in said
 
 
 def test_boots_that_were_cut_and_no_plan_tells_their_kernel(campaign: Campaign) -> None:
