@@ -109,11 +109,9 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     directories = {name: directory for name, directory in named if directory}
     both = options.base, options.candidate
     campaign = None if read else comparable.campaign_of(both)
+    absent = {} if read else {name: comparable.never_up(campaign, place, name) for name, place in directories.items()}
     sides = [
-        read_side(read[place].runs, name)
-        if read
-        else comparable.never_up(campaign, place, name) or read_side(place, name)
-        for name, place in directories.items()
+        absent.get(name) or read_side(read[place].runs if read else place, name) for name, place in directories.items()
     ]
     base, candidate = sides[:2]
     comparable.refuse_incomparable([side for side in sides if side.boots or side.failed], gate)
@@ -171,7 +169,7 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
         verdicts.append(Verdict.INCONCLUSIVE)
     verdict = worst([*(row.verdict for row in rows), *verdicts])
     look = next((row.boots[0] for row in rows if row.p is not None), None)
-    notes.append(_looks(gate, look))
+    notes.append(looks_of(gate, look))
     passed_at = look if verdict is Verdict.PASS else None
     told = tuple(map(_side, sides, directories, directories.values()))
     return GateDocument(
@@ -192,10 +190,11 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     )
 
 
-def _looks(gate: Gate, look: int | None) -> str:
+def looks_of(gate: Gate, look: int | None) -> str:
     """Where the gate looks, and what its last look accepts."""
     last, looks = gate.looks[-1], f"{', '.join(map(str, gate.looks))} boots of each kernel"
-    bad = next(bad for bad in range(last + 1) if excess(np.array(bad + 1.0), np.array(bad + 1.0), last) >= EXCESS)
+    found = (bad for bad in range(last) if excess(np.array(bad + 1.0), np.array(bad + 1.0), last) >= EXCESS)
+    bad = next(found, last)
     return (
         f"{f'looked at {look} of' if look else 'looks at'} {looks}; the last accepts an estimate below detect, and "
         f"{f'{bad} bad boots if the base has as many' if bad else 'no bad boot'}"

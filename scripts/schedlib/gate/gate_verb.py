@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from argparse import ArgumentTypeError
 
 from schedlib.errors import SchedlineError
 from schedlib.gate.gate_options import (
@@ -21,7 +20,7 @@ from schedlib.gate.gate_options import (
     given,
 )
 from schedlib.names import unknown, workload_rows
-from schedlib.options import Verbs, add_verb, existing_directory, verbs_below
+from schedlib.options import Verbs, add_verb, verbs_below
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -137,11 +136,12 @@ def _checked(options: GateOptions) -> GateOptions:
         raise SchedlineError("--incomplete gives no reason", "say why boots have no runs of a tool")
     for place in filter(None, (options.fleet, options.base, options.candidate, options.placebo)):
         # A kernel of a plan that never came up left no directory.
-        if place.exists() or not any((above / PLAN_FILE).is_file() for above in list(place.absolute().parents)[:2]):
-            try:
-                existing_directory(str(place))
-            except ArgumentTypeError as error:
-                raise SchedlineError(str(error), "name a directory of runs for each kernel") from error
+        planned = not place.exists() and any(
+            (above / PLAN_FILE).is_file() for above in list(place.absolute().parents)[:2]
+        )
+        if not place.is_dir() and not planned:
+            why = " is no directory" if place.exists() else ": no such file or directory"
+            raise SchedlineError(f"{place}{why}", "name a directory of runs for each kernel")
     if options.fleet:
         for name, word in given(options):
             if name not in ("fleet", "gates", "json"):

@@ -99,16 +99,13 @@ class Sample:
             return order
         if why := disturbed(*self.first(boots), self.rule.tool):
             return f"not comparable: {why}. Find the cause, and begin a new campaign"
-        base, candidate = (abs(float(np.median(side[:boots]))) for side in (self.base, self.candidate))
-        unit = f"is it in another unit than {self.unit}?"
         limits, sides = limits_of(self.rule), (self.base[:boots], self.candidate[:boots])
-        same = self.rule.method is Method.RANK and candidate and not np.ptp(sides[1]) and np.ptp(sides[0])
-        if (
-            same
-            and np.ptp(sides[0]) > self.step(boots)
-            and limits.without(sides[1], limits.detect)[0] <= np.median(sides[0])
-        ):
+        base, candidate = (abs(float(np.median(side))) for side in sides)
+        constant = self.rule.method is Method.RANK and candidate and not np.ptp(sides[1])
+        slower = limits.without(sides[1], limits.detect)[0] > np.median(sides[0])
+        if constant and not slower and np.ptp(sides[0]) > self.step(boots):
             return f"all boots of the candidate have the same value, and not those of the base: {_CLOCK}"
+        unit = f"is it in another unit than {self.unit}?"
         if self.unit in _TIMES and self.rule.direction == "lower" and candidate * _UNIT_FACTOR < base:
             return f"the candidate has less than 1 / {_UNIT_FACTOR} of the base's: {unit}"
         if self.rule.direction == "higher" and not self.rule.absolute and candidate > base * _UNIT_FACTOR:
@@ -237,12 +234,8 @@ def values_of(rule: GateRule, *sides: Side, unit: str = "") -> tuple[Values, ...
                 wrong = f"is {most:g}: no measurement is so large"
             if rule.method is Method.RATE and not figure.samples:
                 wrong = "counts 0 of 0 samples"
-            if (
-                rule.key in side.about
-                and side.about[rule.key].kind == "quantile"
-                and (few := few_for(rule.name, figure))
-            ):
-                wrong = few
+            if side.about[rule.key].kind == "quantile":
+                wrong = few_for(rule.name, figure) or wrong
             if wrong:
                 next_step = "find out what measured that, and remove or repeat the run"
                 raise SchedlineError(f"{side.name}: {' '.join(rule.key)} {wrong} ({boot.id})", next_step)

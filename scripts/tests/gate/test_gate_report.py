@@ -25,8 +25,10 @@ from schedlib.formats import document
 from schedlib.formats.document import Refused
 from schedlib.formats.gate_document import BootValue, GateDocument, GateKernel, GateMetric
 from schedlib.gate import gate_page, gate_verb
+from schedlib.gate.comparison import looks_of
 from schedlib.gate.gate_page import interval, page
 from schedlib.gate.gate_report import banner, text, two_estimates, words_of
+from schedlib.gate.rules import load_gate
 from schedlib.verdict import Verdict
 
 _VOID = {"meta", "img", "br"}
@@ -255,6 +257,18 @@ def test_what_bad_boots_exclude(base: int, candidate: int, verdict: Verdict, sai
     assert said in banner(found) and said in stands_alone(page(found)).text
     for status in (Verdict.FAIL, Verdict.ERROR, Verdict.INCONCLUSIVE):
         assert "is not" not in banner(replace(found, status=status))
+
+
+@pytest.mark.parametrize(
+    ("looks", "said"),
+    [
+        ((8, 20), "looks at 8, 20 boots of each kernel; the last accepts an estimate below detect, and 2 bad boots if"),
+        ((8,), "looks at 8 boots of each kernel; the last accepts an estimate below detect, and no bad boot"),
+        ((60,), "and 60 bad boots if the base has as many"),
+    ],
+)
+def test_what_the_last_look_accepts_is_told(looks: tuple[int, ...], said: str) -> None:
+    assert said in looks_of(replace(load_gate("default"), looks=looks), None)
 
 
 def test_the_banner_names_what_each_open_metric_needs(tmp_path: Path) -> None:
