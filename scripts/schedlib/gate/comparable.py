@@ -39,6 +39,7 @@ than the other kernel's."""
 _SAMPLES_FACTOR = 5
 """The same of boots of one kernel for other metrics."""
 
+_NOT_HERE = ", and has no runs here"
 _MOST_TOLD = 3
 """So many lost attempts of a kernel are told one by one."""
 
@@ -229,17 +230,19 @@ def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequenc
 
 
 def never_up(campaign: Path | None, directory: Path, name: str) -> Side | None:
-    """A kernel that was tried and left no run; None if it left some, or if nothing tells that it was tried.
+    """A kernel that was tried and left no run; None if it left some, also elsewhere, or if nothing tells that.
 
     Raises SchedlineError: it is the base, and there is nothing to compare with.
     """
     side = Side(name)
-    if any(directory.rglob("*.json")) or not any(lost := attempts_of(campaign, directory, side)[0]):
+    lost = [] if any(directory.rglob("*.json")) else list(filter(None, attempts_of(campaign, directory, side)[0]))
+    if not lost or any(why.endswith(_NOT_HERE) for why in lost):
         return None
     if name == "candidate":
         return side
-    first = next(filter(None, lost))
-    raise SchedlineError(f"{name}: all of {len(lost)} attempts were lost ({first})", "find out why, and boot it again")
+    raise SchedlineError(
+        f"{name}: all of {len(lost)} attempts were lost ({lost[0]})", "find out why, and boot it again"
+    )
 
 
 def tells_all(campaign: Path | None, sides: Sequence[Side]) -> bool:
@@ -271,7 +274,7 @@ def attempts_of(campaign: Path | None, directory: Path, side: Side) -> tuple[lis
         for one in (each for each in attempts if each.kernel in labels):
             why = f"boot {one.place + 1}: {one.state}, {one.why}" if one.failed else None
             if one.state == "done":
-                why = "" if one.boot_id in begun else f"{one.boot_id} was done, and has no runs here"
+                why = "" if one.boot_id in begun else f"{one.boot_id} was done{_NOT_HERE}"
             planned.append((one.boot_id, why))
     for path in sorted(directory.glob(f"*/{PLAN}")):
         order = document.read(path, RunPlan, "do that boot again, or move its directory elsewhere").order

@@ -30,8 +30,8 @@ def campaign(tmp_path: Path) -> Campaign:
     return found
 
 
-def write_plan(campaign: Campaign, base_lost: int, candidate_lost: int, *, pairs: bool = False) -> None:
-    """A plan whose attempts are ten done ones of each kernel, and some that were lost."""
+def write_plan(campaign: Campaign, base_lost: int, candidate_lost: int, *, pairs: bool = False, none: str = "") -> None:
+    """A plan whose attempts are ten done ones of each kernel, but of `none`, and some that were lost."""
     kernels = tuple(BootedKernel(label, f"7.3.4-{label}", "true") for label in ("base", "candidate"))
     place, blocks = campaign.place.parent, (("base", "candidate"),) * 10 if pairs else (("base", "candidate") * 10,)
     plan = GatePlan(
@@ -40,7 +40,9 @@ def write_plan(campaign: Campaign, base_lost: int, candidate_lost: int, *, pairs
     )  # fmt: skip
     document.write(place / PLAN_FILE, plan)
     ends = {"base": base_lost, "candidate": candidate_lost}
-    attempts = [BootAttempt(n, label, "done", "0", f"{label}-0-{n}", "") for label in ends for n in range(10)]
+    attempts = [
+        BootAttempt(n, label, "done", "0", f"{label}-0-{n}", "") for label in ends for n in range(10) if label != none
+    ]
     attempts += [
         BootAttempt(0, label, "cut", "0", "1", "it was reset") for label, nr in ends.items() for _ in range(nr)
     ]
@@ -106,7 +108,7 @@ def test_losses_that_the_progress_of_a_plan_does_not_tell(change: str, said: str
     assert code == 3 and f"candidate lost 3 of 13 attempts ({said}" in text
 
 
-@pytest.mark.parametrize("how", ["a plan", "no directory", "begun"])
+@pytest.mark.parametrize("how", ["a plan", "no directory", "begun", "runs elsewhere"])
 @pytest.mark.parametrize("side", ["base", "candidate"])
 def test_a_kernel_of_which_no_boot_gave_a_run(side: str, how: str, campaign: Campaign) -> None:
     """All attempts of the candidate were lost, and the gate ended as with a wrong option."""
@@ -116,11 +118,13 @@ def test_a_kernel_of_which_no_boot_gave_a_run(side: str, how: str, campaign: Cam
         for number in range(3):
             document.write(place / f"lost-{number}" / PLAN, RUN_PLAN)
     else:
-        write_plan(campaign, 3, 3)
+        write_plan(campaign, 3, 3, none="" if how == "runs elsewhere" else side)
     if how == "a plan":
         place.mkdir()
     code, said = campaign.told()
-    if side == "candidate":
+    if how == "runs elsewhere":
+        assert code is None and f"{side} is no directory" in said
+    elif side == "candidate":
         assert code == 1 and "No boot of the candidate gave a run" in said and said.startswith("FAIL: base lost")
     else:
         assert code is None and re.search(r"base: all of \d+ attempts were lost", said)
