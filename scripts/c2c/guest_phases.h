@@ -44,6 +44,18 @@ static inline void run_phase(void *(*work)(void *), int rounds, int measured)
 	phase.before = rounds;
 }
 
+/* Put this process, and all that it starts, into a cgroup. */
+static inline void join_group(void)
+{
+	mkdir("/cgroup", 0755);
+	if (mount("cgroup", "/cgroup", "cgroup2", 0, NULL))
+		fail("/cgroup");
+	write_file("/cgroup/cgroup.subtree_control", "+cpu");
+	if (mkdir("/cgroup/group", 0755))
+		fail("/cgroup/group");
+	write_file("/cgroup/group/cgroup.procs", "0");
+}
+
 /* Run both phases, and end the guest. */
 static inline void run_phases(void *(*work)(void *), int warm_up, int rounds)
 {

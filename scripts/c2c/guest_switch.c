@@ -53,13 +53,7 @@ int main(int argc, char **argv)
 {
 	int cpus = begin(), number = rounds_of(argc, argv), i;
 
-	mkdir("/cgroup", 0755);
-	if (mount("cgroup", "/cgroup", "cgroup2", 0, NULL))
-		fail("/cgroup");
-	write_file("/cgroup/cgroup.subtree_control", "+cpu");
-	if (mkdir("/cgroup/group", 0755))
-		fail("/cgroup/group");
-	write_file("/cgroup/group/cgroup.procs", "0");
+	join_group();
 	phase.threads = 2 * cpus;
 	for (i = 0; i < cpus; i++)
 		if (pipe(pipes[i][0]) || pipe(pipes[i][1]))

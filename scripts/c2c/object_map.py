@@ -57,21 +57,21 @@ def _instances(
     for watch in asked["watches"]:
         start = moved(watch["address"])
         for cpu in range(asked["cpus"]) if watch["per_cpu"] else (0,):
-            address = _found(prog, start + (offsets[cpu] if watch["per_cpu"] else 0), watch)
-            if address:
-                found.setdefault((watch["key"], address), cpu)
+            before, behind = (0, offsets[cpu]) if watch["allocated"] else (offsets[cpu] if watch["per_cpu"] else 0, 0)
+            if address := _found(prog, start + before, watch):
+                found.setdefault((watch["key"], (address + behind) % (1 << 64)), cpu)
     return found
 
 
 def _found(prog: Program, address: int, watch: dict[str, Any]) -> int:
-    """Where a watched object lies; 0 if a pointer to it is null, or its memory cannot be read."""
+    """Where a watched object lies; 0 if a pointer to it is null or an empty list, or its memory cannot be read."""
     address %= 1 << 64
     for hop in watch["hops"]:
         try:
             pointer = prog.read_u64(address)
         except FaultError:
             return 0
-        if not pointer:
+        if pointer in (0, address):
             return 0
         address = (pointer + hop) % (1 << 64)
     return address

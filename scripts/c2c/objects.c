@@ -17,7 +17,7 @@ struct watch {
 	char key[96];
 	uint64_t address, size, hops[MOST_HOPS];
 	unsigned int number_of_hops;
-	bool is_per_cpu;
+	bool is_per_cpu, is_allocated;
 	int at[C2C_MAX_CPUS];		/* the object that this CPU's pointers lead to */
 	bool was_found[C2C_MAX_CPUS];
 };
@@ -86,23 +86,25 @@ static uint64_t offset_of(unsigned int of, unsigned int cpu)
 	return value;
 }
 
-/* Find a CPU's object. Returns false if a pointer on the way is null. */
+/* Find a CPU's object. Returns false if a pointer on the way is null, or an empty list. */
 static bool locate(const struct watch *watch, unsigned int of, unsigned int cpu, uint64_t *address)
 {
 	uint64_t value;
 	unsigned int i;
 
 	*address = watch->address;
-	if (watch->is_per_cpu)
+	if (watch->is_per_cpu && !watch->is_allocated)
 		*address += offset_of(of, cpu);
 	for (i = 0; i < watch->number_of_hops; i++) {
 		add_link(*address);
 		if (!internals_read(cpu, *address, &value, sizeof(value)))
 			die("the guest maps nothing where a pointer should be: ", watch->key);
-		if (!value)
+		if (!value || value == *address)
 			return false;
 		*address = value + watch->hops[i];
 	}
+	if (watch->is_allocated)
+		*address += offset_of(of, cpu);
 	return true;
 }
 
@@ -170,17 +172,18 @@ static void look(unsigned int cpu)
 static void read_watch(const char *text)
 {
 	struct watch *watch;
-	char place[8], *end;
+	char place[10], *end;
 	unsigned int i;
 	int used;
 
 	watches = c2c_grow(watches, number_of_watches + 1, sizeof(*watches));
 	watch = &watches[number_of_watches++];
 	memset(watch, 0, sizeof(*watch));
-	if (sscanf(text, "watch %95s %7s %" SCNx64 " %" SCNu64 "%n", watch->key, place,
+	if (sscanf(text, "watch %95s %9s %" SCNx64 " %" SCNu64 "%n", watch->key, place,
 		   &watch->address, &watch->size, &used) != 4)
 		die("not understood in the plan: ", text);
-	watch->is_per_cpu = !strcmp(place, "percpu");
+	watch->is_allocated = !strcmp(place, "allocated");
+	watch->is_per_cpu = watch->is_allocated || !strcmp(place, "percpu");
 	for (i = 0; i < C2C_MAX_CPUS; i++)
 		watch->at[i] = NOWHERE;
 	for (text += used; ; text = end) {

@@ -8,10 +8,11 @@
  *	expect ADDRESS VALUE			eight bytes that must be there: no KASLR
  *	offsets ADDRESS				of __per_cpu_offset
  *	memory ...				see memory.h
- *	watch KEY static|percpu ADDRESS SIZE [OFFSET...]
+ *	watch KEY static|percpu|allocated ADDRESS SIZE [OFFSET...]
  *
  * with hexadecimal addresses. For each OFFSET, the pointer at the address is
- * followed, and the offset is added to its value. An object is watched as long
+ * followed, and the offset is added to its value. What the last pointer of an
+ * allocated one leads to lies behind each CPU's offset. An object is watched as long
  * as some CPU's pointers lead to it. An object that is allocated later is
  * counted from when a pointer first leads to it. An object that no pointer
  * leads to is no longer counted. Reused memory belongs to a new object.

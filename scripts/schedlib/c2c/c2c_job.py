@@ -173,7 +173,7 @@ def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
     banner = int.from_bytes(b"Linux ve", "little")
     lines = [f"expect {there['linux_banner']:x} {banner:x}", f"offsets {there[PER_CPU_OFFSETS]:x}"]
     for watch in looked_at:
-        kind = "percpu" if watch.per_cpu else "static"
+        kind = "allocated" if watch.allocated else "percpu" if watch.per_cpu else "static"
         lines.append(f"watch {watch.key} {kind} {watch.address:x} {' '.join(map(str, (watch.size, *watch.hops)))}")
     return "".join(f"{line}\n" for line in lines)
 

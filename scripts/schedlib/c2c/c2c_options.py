@@ -79,7 +79,9 @@ class ObjectKind:
     Attributes:
         tag: its structure, or the variable's name where the type has none.
         hops: pointers to follow, each as (structure, pointer in it); no structure: the variable itself is the pointer.
+            "a-b": the pointer before leads to the member b of the structure, as in a list.
         masks: also watch what its pointers lead to: off-stack masks, and arrays of one element for each CPU.
+        allocated: the last pointer leads to memory of each CPU.
     """
 
     symbol: str
@@ -87,10 +89,12 @@ class ObjectKind:
     per_cpu: bool = True
     hops: tuple[tuple[str, str], ...] = ()
     masks: bool = False
+    allocated: bool = False
 
 
 _SD = (("rq", "sd"),)
 _SG = (*_SD, ("sched_domain", "groups"))
+_FIRST_GROUP = (("task_group", "css.children"), ("task_group", "cfs_rq-css.sibling"))
 
 KINDS = {
     "rq": ObjectKind("runqueues", "rq"),
@@ -101,6 +105,7 @@ KINDS = {
     "sched_domain_shared": ObjectKind("sd_llc_shared", "sched_domain_shared", hops=(("", ""),)),
     "sched_group": ObjectKind("runqueues", "sched_group", hops=_SG),
     "sched_group_capacity": ObjectKind("runqueues", "sched_group_capacity", hops=(*_SG, ("sched_group", "sgc"))),
+    "cfs_tg_state": ObjectKind("root_task_group", "cfs_tg_state", hops=_FIRST_GROUP, allocated=True),
 }
 """The objects by name."""
 
@@ -109,7 +114,8 @@ DEFAULT = ("rq", "root_domain")
 ALL = "all"
 """For --objects: all of the kernel's memory."""
 
-TAGS = frozenset({"cpudl_item", "cpupri_leaf", "cpupri_place", "sbm", "sbm_leaf", *(k.tag for k in KINDS.values())})
+_BEHIND = ("cpudl_item", "cpupri_leaf", "cpupri_place", "sbm", "sbm_leaf", "task_group")
+TAGS = frozenset({*_BEHIND, *(kind.tag for kind in KINDS.values())})
 """The structures whose fields are needed."""
 
 

@@ -34,6 +34,7 @@ class Watch(Strict, frozen=True):
         offset: in the object, if only a part of it is watched.
         tag: its structure, if it has one.
         optional: a null pointer to it is not reported as missing.
+        allocated: the last pointer leads to memory of each CPU.
     """
 
     key: Word
@@ -46,6 +47,7 @@ class Watch(Strict, frozen=True):
     address: Address
     hops: tuple[Count, ...]
     optional: bool
+    allocated: bool = False
 
 
 def _missing(name: str, what: str) -> SchedlineError:
@@ -75,10 +77,11 @@ def _watches_of(known: KernelMap, name: str, kind: ObjectKind, cpus: int) -> Ite
             raise _missing(name, f"{tag} with debug information")
     hops = []
     for tag, path in kind.hops:
-        entry = known.structures[tag].find(path) if tag else None
-        if tag and entry is None:
+        entries = [known.structures[tag].find(each) for each in path.split("-")] if tag else []
+        if None in entries:
             raise _missing(name, f"field {path} of {tag}")
-        hops.append(entry.offset if entry else 0)
+        places = [entry.offset for entry in entries if entry]
+        hops.append(sum(places[:1]) - sum(places[1:]))
     # The first offset is added to the variable's address, the others to the value of a pointer.
     start, rest = (symbol.address + hops[0], [*hops[1:], 0]) if hops else (symbol.address, [])
 
@@ -86,7 +89,8 @@ def _watches_of(known: KernelMap, name: str, kind: ObjectKind, cpus: int) -> Ite
         """What lies at an offset of the object, or behind pointers that begin there."""
         steps = (*rest[:-1], rest[-1] + offset, *behind) if rest else behind
         place = start if rest else start + offset
-        return Watch(f"{name}{path or '+0'}", name, path, 0, size, tag, kind.per_cpu, place, steps, optional)
+        key = f"{name}{path or '+0'}"
+        return Watch(key, name, path, 0, size, tag, kind.per_cpu, place, steps, optional, kind.allocated)
 
     structure = known.structures[kind.tag]
     yield watch("", structure.size, kind.tag, 0)

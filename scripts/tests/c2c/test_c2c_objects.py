@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import toy_kernel
 
+from schedlib.c2c.c2c_job import plan
 from schedlib.c2c.c2c_options import KINDS, TAGS
 from schedlib.c2c.kernel_map import KernelMap, kernel_map
 from schedlib.c2c.objects import Instance, Resolver, Watch, watches
@@ -80,7 +81,8 @@ def test_what_is_no_vmlinux_is_refused(tmp_path: Path) -> None:
 
 
 # Keys, then the variable and an offset, the offsets behind each pointer, and bytes. rq.rd lies at 8; root_domain has
-# rto_mask at 16 and cpupri at 24, and a vector of three has 16 bytes each: its count, and the pointer to its mask.
+# rto_mask at 16 and cpupri at 24, and a vector of three has 16 bytes each: its count, and the pointer to its mask. The
+# first group in the list at 24 is found by its member at 8, and has its state at 48.
 WATCHES = """\
 rq+0: runqueues+0 () 24
 root_domain+0: runqueues+8 (0,) 80
@@ -93,6 +95,7 @@ nohz+0: nohz+0 () 16
 nohz*idle_cpus_mask: nohz+0 (0,) 8
 sched_domain_shared+0: sd_llc_shared+0 (0,) 8
 sched_group_capacity+0: runqueues+16 (8, 8, 0) 4
+cfs_tg_state+0: root_task_group+24 (40, 0) 128
 """
 SPLIT = """\
 root_domain*cpupri.place: runqueues+8 (80, 0) 16
@@ -122,9 +125,12 @@ def shown(known: KernelMap, found: Iterable[Watch]) -> str:
 
 
 def test_watches_follow_pointers(known: KernelMap) -> None:
-    names = ["rq", "root_domain", "nohz", "sched_domain_shared", "sched_group_capacity"]
-    assert shown(known, watches(known, names, CPUS)) == WATCHES
-    assert {each.per_cpu for each in watches(known, names, CPUS) if each.owner != "nohz"} == {True}
+    names = ["rq", "root_domain", "nohz", "sched_domain_shared", "sched_group_capacity", "cfs_tg_state"]
+    found = watches(known, names, CPUS)
+    assert shown(known, found) == WATCHES
+    assert {each.per_cpu for each in found if each.owner != "nohz"} == {True}
+    assert [each.owner for each in found if each.allocated] == ["cfs_tg_state"]
+    assert "watch cfs_tg_state+0 allocated " in plan(known, found)
 
 
 @pytest.mark.parametrize(("flag", "word", "rows"), [("-DSPLIT", "lea|place", SPLIT), ("-DSBM", r"sbm\[1\]", SBM)])

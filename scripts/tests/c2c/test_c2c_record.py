@@ -162,6 +162,17 @@ def test_a_cache_that_others_were_merged_into_tells_no_type(users: int, name: st
     assert object_map._name(cache) == name
 
 
+@pytest.mark.parametrize(("first", "lain"), [(0x200, [(0x1400, 0), (0x2400, 1)]), (0x100, [])])
+def test_memory_of_each_cpu_behind_the_first_of_a_list(
+    first: int, lain: list[tuple[int, int]], object_map: ModuleType
+) -> None:
+    """The head of an empty list, at 0x100, points to itself."""
+    prog = SimpleNamespace(read_u64={0x100: first, 0x208: 0x400}.__getitem__)
+    watch = {"key": "x", "per_cpu": True, "allocated": True, "address": 0x100, "hops": [8, 0]}
+    found = object_map._instances(prog, {"watches": [watch], "cpus": 2}, [0x1000, 0x2000], lambda address: address)
+    assert [(address, cpu) for (_, address), cpu in found.items()] == lain
+
+
 OBJECTS = ("rq", "root_domain", "nohz", "sched_domain")
 
 

@@ -38,6 +38,12 @@ struct sched_group_capacity a_capacity = { 1 };
 struct sched_group a_group = { .sgc = &a_capacity };
 static struct { cpumask_var_t idle_cpus_mask; atomic_t nr_cpus; } nohz
 	__attribute__((used, aligned(64))) = { 0, { 1 } };
+struct list_head { struct list_head *next, *prev; };
+struct cgroup_subsys_state { void *cgroup; struct list_head sibling, children; };
+struct cfs_rq { long load; };
+struct cfs_tg_state { struct cfs_rq cfs_rq; long se[15]; } a_state = { { 1 } };
+struct task_group { struct cgroup_subsys_state css; int idle; struct cfs_rq *cfs_rq; };
+struct task_group root_task_group = { .idle = 1 };
 unsigned long __per_cpu_offset[4] = { 1 };
 char linux_banner[] = "Linux version 7.3";
 struct cpudl_item item = { 1 };
