@@ -67,7 +67,10 @@ class IncidentAccess(Strict, frozen=True):
 
 
 class Incident(Strict, frozen=True):
-    """A layout that cost something. `blind`: written before the contracts were read. `right`: one has to be named."""
+    """A layout that cost something. `blind`: written before the contracts were read. `right`: one has to be named.
+
+    `config`: a fragment of configs/kernel/ that the members need beside packs.
+    """
 
     name: Word
     title: Word
@@ -81,6 +84,7 @@ class Incident(Strict, frozen=True):
     read: Word
     right: tuple[Word, ...]
     access: tuple[IncidentAccess, ...]
+    config: str = ""
     file: str = ""
     thread: str = ""
     bad: str = ""
@@ -234,12 +238,12 @@ def main() -> None:
     chosen = TreeOptions()
     doctor.require(["layout", *chosen.needs])
     tree = open_tree(cache_dir(), chosen)
-    [column] = pack_columns(["x86_64"], [])
-    ensure_tools([column])
     stock = compose(tree, without=PatchSet(tree.name).default()).commit
-    bench, rows = Bench(cache_dir(), tree, stock, column), []
+    rows = []
     for incident in read_incidents():
-        rows.append(judge(bench, incident))
+        [column] = pack_columns(["x86_64"], [incident.config] if incident.config else [])
+        ensure_tools([column])
+        rows.append(judge(Bench(cache_dir(), tree, stock, column), incident))
         say(f"{'caught' if rows[-1].caught else 'missed'}: {incident.name}")
     print("\n".join(table(rows)))
     if given.record:
