@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ from schedlib.layout.kernel_text import KernelText, text_of_commit
 from schedlib.layout.layout_options import InitOptions, LayoutOptions
 from schedlib.layout.own_build import OURS, Versions, chosen_build, patched
 from schedlib.layout.pack_units import pack_layout
-from schedlib.layout.patch_coverage import Texts, changed_texts
+from schedlib.layout.patch_coverage import Texts, changed_texts, depending, raw_changes
 from schedlib.layout.patch_findings import Finding
 from schedlib.layout.patch_text import git_revisions
 from schedlib.layout.rule_judge import Layout
@@ -100,6 +100,12 @@ class CommitVersions:
         """The directories of arch/ that the configurations read."""
         makes = {column.arch.make for column in (*self.columns, *self.pack_columns)}
         return frozenset(makes | ({"x86"} if makes & {"x86_64", "i386", "um"} else set()))
+
+    @property
+    def followed(self) -> tuple[Collection[str], Sequence[tuple[str, str]]]:
+        """What means something else in the changed files, and the structures there that may change with it."""
+        rows = [row for file, both in self.texts.items() for row in depending(file, both[1], raw_changes(both))]
+        return (), rows
 
     def as_it_was(self) -> Iterator[Finding]:
         """Nothing: make builds anew."""

@@ -53,6 +53,7 @@ class Member:
         size: in bytes; of all elements of an array.
         count: elements of an array, else 1; of an open array 1.
         align: in bytes, if an attribute of the member or of its type demands it; else 1.
+        bits: the width of a bit field, else 0.
     """
 
     name: Word
@@ -61,6 +62,7 @@ class Member:
     size: Count
     count: Count = 1
     align: Count = 1
+    bits: Count = 0
 
     @property
     def last(self) -> int:
@@ -140,7 +142,8 @@ class _Reader:
     def _member(self, part: RawMember, base: int, align: int) -> Member:
         kind = self.info.kind(part.type)
         bit = part.bit // (8 * kind.size) * (8 * kind.size) if part.bits and kind.size else part.bit
-        return Member(part.name, self._text(part.type), base + bit // 8, kind.size, self._count(part.type), align)
+        text, count = self._text(part.type), self._count(part.type)
+        return Member(part.name, text, base + bit // 8, kind.size, count, align, part.bits)
 
     def _element(self, at: Any) -> tuple[Kind, Any]:
         kind = self.info.kind(at)

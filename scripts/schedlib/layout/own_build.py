@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from os.path import normpath
 from pathlib import Path
@@ -28,15 +28,23 @@ from schedlib.layout.compile import Column
 from schedlib.layout.kernel_text import KernelText, declared_in, text_of_directory
 from schedlib.layout.layout_options import ColumnOptions, InitOptions, LayoutOptions
 from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, joined, read_unit, units_of
-from schedlib.layout.patch_coverage import Texts, of_kernel
+from schedlib.layout.patch_coverage import Texts, depending, of_kernel, raw_changes
 from schedlib.layout.patch_findings import Finding, as_it_was
 from schedlib.layout.patch_text import chosen_index
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.unit_build import UnitBuild, command_of, lay_out, opaque_headers, reaches
+from schedlib.layout.unit_build import (
+    MOST_NAMES,
+    UnitBuild,
+    changed_types,
+    command_of,
+    lay_out,
+    opaque_headers,
+    reaches,
+)
 from schedlib.options import ChangeOptions
 from schedlib.tree.kernel_tree import applied_tree, file_row
 
-_USUAL = ("kernel/fork.o", "kernel/sched/core.o", "init/main.o")
+_USUAL = ("kernel/fork.o", "kernel/sched/core.o", "init/main.o", "net/core/dev.o", "mm/memcontrol.o", "block/blk-mq.o")
 """Objects whose commands serve for public headers; if they are not built, any other of the kernel does."""
 
 OURS = "--arch x86_64"
@@ -119,6 +127,14 @@ class OwnBuild:
             records = chain(self.beside(file), records, sorted(above.glob("*/.*.o.cmd")))
         return next((each for each in records if file in self.read_by(each)), None)
 
+    def reader_of(self, file: str) -> tuple[Path, str] | None:
+        """What kbuild left of an object that was made from a file, and its .c file; None if none is found."""
+        for record in filter(None, (self.record_for(file), *map(self.record_of, _USUAL))):
+            source = self._source(record)[1]
+            if source == file or file in self.read_by(record):
+                return record, source
+        return None
+
     @cached_property
     def _texts(self) -> dict[Path, str]:
         return {}
@@ -130,21 +146,22 @@ class OwnBuild:
 
     def read_by(self, record: Path) -> frozenset[str]:
         """The files of the tree that an object was made from."""
-        text, top = self._text(record), self._top(record)
+        text, top = self._text(record), self._source(record)[0]
         return frozenset(normpath(word.removeprefix(top)) for word in re.findall(r"^[ \t]+([^\s$]+)", text, re.M))
 
-    def _top(self, record: Path) -> str:
-        """How an object's command spells the tree: "", or "../", or an absolute path with a slash at its end."""
+    def _source(self, record: Path) -> tuple[str, str]:
+        """How an object's command spells the tree: "", or "../", or an absolute path with a slash; and its .c file."""
         source = re.search(r"^source_(\S+)\.[os] := (\S+)", self._text(record), re.M)
-        return source[2].partition(source[1])[0] if source else ""
+        top = source[2].partition(source[1])[0] if source else ""
+        return top, source[2].removeprefix(top) if source else ""
 
     def source_of(self, record: Path) -> Path:
         """The tree that an object was made from."""
-        return (self.build / self._top(record)).resolve()
+        return (self.build / self._source(record)[0]).resolve()
 
     def unit_build(self, record: Path, src: Path, place: Path, own: Collection[str]) -> UnitBuild:
         """Compiles units with an object's command, for another source."""
-        command, top = command_of(self._text(record)), self._top(record)
+        command, top = command_of(self._text(record)), self._source(record)[0]
         if command is None:
             raise SchedlineError(f"{record} holds no command that can be read", "make the object again")
         command = tuple(word for word in command if not word.startswith(_LEFT_OUT))
@@ -215,6 +232,33 @@ class Versions:
         read = self.own.read_by(record) if record else ()
         return frozenset(file.split("/")[1] for file in read if file.startswith("arch/"))
 
+    @cached_property
+    def followed(self) -> tuple[list[str], list[tuple[str, str]]]:
+        """What means something else with the patch, see changed_types(), and by their files structures that may change.
+
+        An object that reads a changed file shows those of other files; without one its text alone does.
+        """
+        names, rows = list[str](), list[tuple[str, str]]()
+        for file, both in self.texts.items():
+            its, seen, source = raw_changes(both), list[str](), ""
+            if its and (reader := self.own.reader_of(file)):
+                source = reader[1]
+                with ThreadPoolExecutor(2) as pool:
+                    one, other = pool.map(partial(self._whole, *reader), (0, 1))
+                seen = changed_types(one, other) if one and other else []
+            names += [*its, *seen]
+            rows += [(source, name.removeprefix("struct ")) for name in seen if name.startswith("struct ")]
+            rows += [row for row in depending(file, both[1], its) if f"struct {row[1]}" not in seen]
+        return names, rows
+
+    def _whole(self, record: Path, source: str, side: int) -> str:
+        """What an object's command makes of its source before it is compiled, with macros; empty if that fails."""
+        src, above = self.places[side]
+        place = Path(tempfile.mkdtemp(dir=above))
+        build, target = self.own.unit_build(record, src, place, self.sources), place / "whole.i"
+        read, _ = build.call(src / source, target, "-E", "-dD", "-w")
+        return target.read_text(errors="replace") if read is not None else ""
+
     def as_it_was(self) -> Iterator[Finding]:
         """What the build has as it was before the patch."""
         yield from as_it_was(self.changed, self.own.config)
@@ -238,18 +282,47 @@ class Versions:
             record = self.own.record_for(unit.files[0])
             if record is None and self._is_new(unit.files[0]):
                 record = next(iter(self.own.beside(unit.files[0])), None)
-            if record is None and not self.changed.keys().isdisjoint(unit.files):
-                why |= dict.fromkeys(unit.tags, f"no object of {self.own.build} is made from {unit.files[0]}: make it")
-            elif record and (every or self._may_change(unit, record)):
+            if record and (every or self._may_change(unit, record)):
                 units.append((unit, record))
-        if not units:
-            return None
+            elif record is None and (tags := self._followed_in(unit)):
+                why |= dict.fromkeys(tags, f"no object of {self.own.build} is made from {unit.files[0]}: make it")
+                # What a contract is about may compile by the command of another object.
+                if rules.clauses and (record := self.own.any_record()):
+                    units.append((unit, record))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            seen = list(pool.map(lambda row: self._both(*row), units))
+            seen = list(filter(None, pool.map(lambda row: self._compiled(row[0], row[1], why), units)))
+        if not seen:
+            return None
         # A new file shows nothing of the tree before, not even this.
         line = max(each.line for pair in seen for each in pair)
         before, after = zip(*seen, strict=True)
         return joined(str(self.own.build), before, line), joined(str(self.own.build), after, line)
+
+    def _followed_in(self, unit: Unit) -> set[str]:
+        """The structures of a unit that may change with what means something else."""
+        file, names = unit.files[0], self.followed[0]
+        text = self.text.read(file) or ""
+        both = self.texts.get(file, (text, text))
+        if len(names) >= MOST_NAMES:
+            return set(unit.tags)
+        if file not in self.texts and not any(name.split()[-1] in text for name in names):
+            return set()
+        return {tag for _, tag in depending(file, both[1], raw_changes(both, names)) if tag in unit.tags}
+
+    def _compiled(
+        self, unit: Unit, record: Path, why: dict[str, str]
+    ) -> tuple[CompiledStructs, CompiledStructs] | None:
+        """A unit without and with the patch; None if it does not compile, and there is a reason already."""
+        known = why.keys() & {*unit.tags}
+        try:
+            seen = self._both(unit, record)
+        except DoesNotBuild:
+            if known:
+                return None
+            raise
+        for tag in known:
+            del why[tag]
+        return seen
 
     def _both(self, unit: Unit, record: Path) -> tuple[CompiledStructs, CompiledStructs]:
         before = self._seen(unit, record, 0, None)

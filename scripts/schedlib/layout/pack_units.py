@@ -200,7 +200,7 @@ class _Cell:
         return self.cache / "layout" / key_of(content, self.column, compiler_of(self.column.arch))
 
     def _file(self, unit: Unit) -> Path:
-        return self.place / f"{sha256(unit.text(Path('src')).encode()).hexdigest()[:20]}.types"
+        return self.place / f"{sha256(unit.text(Path('src')).encode()).hexdigest()[:20]}.units"
 
     def kept(self, unit: Unit) -> CompiledStructs | None:
         """What a unit showed before; None if that is not known."""

@@ -19,7 +19,7 @@ from schedlib.git import try_git
 from schedlib.layout.pack_units import GUARD
 from schedlib.layout.patch_findings import Finding
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.unit_build import ENUM, differing
+from schedlib.layout.unit_build import changed_types, differing
 from schedlib.tree.kernel_tree import Tree
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -83,42 +83,18 @@ def changed_texts(tree: Tree, before: str, after: str) -> Texts:
     return {name: (tree.read(name, before) or "", tree.read(name, after) or "") for name in names}
 
 
-def using_changed(texts: Texts) -> Iterator[tuple[str, str]]:
-    """Files, and structures there that may change with what a patch changes in the same file.
-
-    That is a macro, an enumerator, a typedef, or a structure inside of this one; and for all of them a #pragma.
-    """
-    for file, both in texts.items():
-        old, new = map(_defined, both)
-        changed = {name for names, _ in old ^ new for name in names}
-        left = {body.tag: " ".join(line.text for line in body.lines) for body in bodies(both[1])} if changed else {}
-        while found := {tag for tag, text in left.items() if "pragma" in changed or _uses(text, changed)}:
-            yield from ((file, tag) for tag in left if tag in found)
-            changed |= set(map(_name, found))
-            left = {tag: text for tag, text in left.items() if tag not in found}
+def raw_changes(both: tuple[str, str], names: Collection[str] = ()) -> list[str]:
+    """What means something else in a file without and with a patch; see changed_types()."""
+    old, new = map(without_comments, both)
+    return changed_types(old, new, names)
 
 
-def _name(tag: str) -> str:
-    """What stands for a structure where another one has it as a member."""
-    sort, _, name = tag.rpartition(" ")
-    return name if sort == "typedef" else f"struct {name}"
-
-
-def _uses(text: str, changed: Collection[str]) -> bool:
-    """Whether the lines of a structure have one of these; a pointer to a structure does not count."""
-    inside = {f"struct {name}" for name in re.findall(r"\b(?:struct|union)\s+(\w+)\s+\w", text)}
-    return not (inside | set(re.findall(r"\w+", text))).isdisjoint(changed)
-
-
-def _defined(text: str) -> set[tuple[tuple[str, ...], str]]:
-    """The names that macros, enumerations, typedefs and structures of a file define, and how; "pragma" for a pragma."""
-    code = without_comments(text).replace("\\\n", " ")
-    found = {((name,), rest) for name, rest in re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", code, re.M)}
-    found |= {(("pragma",), rest) for rest in re.findall(r"^[ \t]*#[ \t]*pragma[ \t]+(?!once)(.*)", code, re.M)}
-    found |= {(tuple(re.findall(r"\w+", each)), each) for each in ENUM.findall(code)}
-    found |= {((name,), each) for each, name in re.findall(r"^(typedef\b[^;{}]*?(\w+)\s*);", code, re.M)}
-    structures = ((_name(body.tag), " ".join(line.text for line in body.lines)) for body in bodies(text))
-    return found | {((name,), each) for name, each in structures}
+def depending(file: str, text: str, names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """A file, and each structure there that some names mean; see changed_types()."""
+    for tag in (body.tag for body in bodies(text)):
+        sort, _, name = tag.rpartition(" ")
+        if {"": f"struct {name}", "union": tag}.get(sort, name) in names:
+            yield file, tag
 
 
 def changed_lines(texts: Texts) -> list[ChangedLine]:

@@ -335,9 +335,9 @@ def _aligned(structure: Structure, member: Member) -> int:
     return max([member.align, *(align for offset, align in (*empty, *around) if offset == member.offset)])
 
 
-def _places(structure: Structure | None) -> tuple[int, list[tuple[str, int, int]]] | None:
+def _places(structure: Structure | None) -> tuple[int, list[tuple[str, int, int, int]]] | None:
     """What tells whether a structure changed: a type of the same size may have another name."""
-    rows = [(each.name, each.offset, each.size) for each in structure.members] if structure else []
+    rows = [(each.name, each.offset, each.size, each.bits) for each in structure.members] if structure else []
     return (structure.type.size, rows) if structure else None
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 
 from schedlib.contracts.contract_rules import Rules, our_rules, pack_rules
-from schedlib.contracts.struct_source import bodies
+from schedlib.contracts.struct_source import bodies, in_words
 from schedlib.errors import DoesNotBuild
 from schedlib.kernel.build import first_error
 from schedlib.layout.compile import Column
@@ -24,10 +24,9 @@ from schedlib.layout.patch_coverage import (
     changed_lines,
     not_compiled,
     options_of,
-    using_changed,
 )
 from schedlib.layout.patch_findings import Finding, PatchLook, lost_members, of_other_architectures, redefined
-from schedlib.layout.patch_text import as_applied
+from schedlib.layout.patch_text import added_lines, as_applied, removed_lines
 from schedlib.layout.rule_judge import few
 from schedlib.layout.variables import redefined_variables
 from schedlib.names import pack_names
@@ -180,8 +179,8 @@ class Looks:
         `own`: the configuration of packs, for structures without a contract.
         """
         plain = [line for line in self.lines if not self._is_judged(line, rules) and not self._is_judged(line, packs)]
-        known = {*rules.types(), *packs.types()}
-        self._without_contract(own, plain, [row for row in using_changed(self._versions.texts) if row[1] not in known])
+        known = {*rules.types(), *packs.types(), *(line.tag for line in plain)}
+        self._without_contract(own, plain, [row for row in self._versions.followed[1] if row[1] not in known])
         if own is None:
             return
         for wanted in filter(None, dict.fromkeys(map(options_of, self.blind()))):
@@ -221,7 +220,12 @@ class Looks:
         after = (body for text in new.values() for body in bodies(text or ""))
         moved = {body.tag: " ".join(line.text for line in body.lines) for body in after}
         lost = [each for held in (rules, packs) for each in lost_members(held, old.get, new.get, self.found, moved)]
-        blind = not_compiled(self.blind(), self.names, self.why, self._hint)
+        lines = self.blind()
+        blind = [*not_compiled(lines, self.names, self.why, self._hint)]
+        first = next(iter((*added_lines(self.patch), *removed_lines(self.patch))), ("-", 0))[:2]
+        for tag in sorted(self.why.keys() - self.structures - {line.tag for line in lines}):
+            text = f"not compiled: {in_words(tag)}, which depends on what the patch changes ({self.why[tag]})"
+            blind.append(Finding(*first, False, "", text, tag=tag))
         others = of_other_architectures(self.patch, self._versions.archs)
         was = self._versions.as_it_was()
         return [*blind, *lost, *redefined(self.patch), *redefined_variables(self.patch), *was, *others]

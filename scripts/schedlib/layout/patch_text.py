@@ -29,7 +29,11 @@ _FILES = re.compile(
 
 MAKEFILE = re.compile(r"(?:^|/)(?:Makefile|Kbuild)[^/]*$")
 
-_SETS_OPTION = re.compile(r"\s*#\s*(?:undef|define)\s+CONFIG_")
+_DEFINES = re.compile(
+    r"\s*(?:#\s*(?:define|undef|pragma)\b|typedef\b|enum\b)|.*\\$"
+    r"|\s+(?!else\b)(?:\d[\w +*]*|\(.*\)|[A-Za-z_]\w*(?:\s*=[^;]*)?,?)\s*(?:/\*.*)?$"
+)
+"""A line that may be of a macro, an enumeration or a typedef. What it means is asked of the compiler."""
 
 FLAG = re.compile(r"(?:^|[\s=,(])-(?:[DUm]|include|fpack|fshort)")
 """A compiler's option in a Makefile that types may depend on."""
@@ -198,7 +202,9 @@ def touches_layout(patch: bytes, contracts: Sequence[Path] = ()) -> bool:
     is_bare = bare and not re.search(rb"^(?:diff --git |@@ .*@@ \S)", patch, re.M)
     changed = (*added_lines(patch), *removed_lines(patch))
     flags = any(MAKEFILE.search(file) and FLAG.search(line) for file, _, line in changed)
-    flags |= any(file == "kernel/bounds.c" or _SETS_OPTION.match(line) for file, _, line in changed)
+    flags |= any(
+        file == "kernel/bounds.c" or (file.endswith(".c") and _DEFINES.match(line)) for file, _, line in changed
+    )
     return bool(flags or is_bare or re.search(ends.encode(), patch, re.M) or re.search(inside, patch, re.M))
 
 

@@ -305,11 +305,15 @@ def _strangers(result: ClauseResult, member: Field, layout: Layout) -> list[str]
     else:
         start = layout.line_of(member.offset) * layout.line
         end = (layout.line_of(member.last) + 1) * layout.line
+    structure, named = layout.structures[result.clause.type], {field.member for field in result.named}
+    # struct_group() gives some members a name together, and with it the padding behind them.
+    groups = {(each.offset, each.size) for each in structure.unnamed if named.issuperset(each.names)}
     unnamed = set(range(start, end)).difference(*(range(field.offset, field.last + 1) for field in result.named))
     return [
         each.name
-        for each in layout.structures[result.clause.type].members
-        if not unnamed.isdisjoint(range(each.offset, each.offset + each.size))
+        for each in structure.members
+        if (each.offset, each.size) not in groups
+        and not unnamed.isdisjoint(range(each.offset, each.offset + each.size))
     ]
 
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from hashlib import sha256
-from itertools import accumulate
+from itertools import accumulate, chain, takewhile
 from os.path import normpath
 from pathlib import Path
 
@@ -58,9 +58,8 @@ _NESTED = reduce(lambda inner, _: rf"\((?:[^()]|{inner})*\)", range(11), r"\([^(
 
 _ATTRIBUTE = re.compile(rf"\b__attribute__\s*{_NESTED}")
 
-_TAGGED = re.compile(r"\b(?:struct|union|enum)\s+(\w+)\s*\{")
-ENUM = re.compile(r"\benum\b[^{};()]*\{([^{}]*)\}")
-"""What is between the braces of an enumeration."""
+_TAGGED = re.compile(r"\b((?:struct|union|enum)\s+\w+)\s*\{")
+_ENUM = re.compile(r"\benum\b[^{};()]*\{([^{}]*)\}")
 _ENUMERATOR = re.compile(r"(?:^|,)\s*([A-Za-z_]\w*)")
 _MENTIONED = re.compile(r"\b(?:struct|union|enum)\s+(\w+)(\s*\*)?|\b([A-Za-z_]\w*)")
 _LOOKED_INTO = re.compile(r"\b(?:struct|union)\s+(\w+)\s*\*\s*\)")
@@ -76,6 +75,12 @@ _MEASURES = re.compile(r"\b(?:sizeof|_*typeof\w*|_*[aA]lign[oO]f\w*|__builtin_\w
 _EDGE = re.compile(rf"[{{}};]|{_LITERAL}")
 _MARKER = re.compile(r'^# \d+ "([^"\n]*)".*\n', re.M)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\\\n]|\\(?:.|\n))*", re.M)
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*(?:define|undef)[ \t]+(\w.*)\n", re.M)
+_NO_TYPE = re.compile(r"^[ \t]*#[ \t]*(?:\d|include|error|warning).*\n", re.M)
+_PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?!once)(.*)", re.M)
+
+MOST_NAMES = 300
+"""What means something else is not followed further than to so many names."""
 
 
 def only_code(files: Iterable[str]) -> bool:
@@ -177,7 +182,9 @@ class UnitBuild:
         said = done.stderr.decode(errors="replace")
         if done.returncode:
             return None, said
-        named = {word: self._named(word) for word in listed.read_text(errors="replace").split()}
+        # A space in a name is behind a backslash.
+        found = re.findall(r"(?:\\ |\S)+", listed.read_text(errors="replace"))
+        named = {word: self._named(word) for word in (each.replace("\\ ", " ") for each in found)}
         # A `..` behind a link leads to the work tree, which may have another text.
         if any(at in self.own and not (self.src / at).samefile(self.build / word) for word, at in named.items()):
             return None, said
@@ -199,7 +206,8 @@ class UnitBuild:
         """The object of a preprocessed file; None if it does not compile."""
         target = source.with_suffix(".o")
         # Strings where they are used need no relocations, which take most of the time to read an object.
-        inline = [] if "clang" in " ".join(self.command[:2]) else ["-fno-merge-debug-strings"]
+        compiler = " ".join(takewhile(lambda word: word[0] != "-", self.command))
+        inline = [] if "clang" in compiler else ["-fno-merge-debug-strings"]
         # A width may call a function where it is no constant. Without a declaration that is an error for some.
         lenient = ("-w", "-Wno-implicit-function-declaration")
         done = run([*self.options, *inline, *lenient, "-x", "cpp-output", "-c", "-o", target, source], cwd=self.build)
@@ -310,7 +318,72 @@ def command_of(record: str) -> tuple[str, ...] | None:
         for before, word in zip(("", *words), words[:end], strict=False)
         if before != "-o" and word not in ("-c", "-o") and not word.startswith("-Wp,-M") and not word.endswith(".c")
     ]
-    return tuple(found) or None
+    # To a shell `VAR=1 gcc` is a command.
+    return (*(["env"] if found and "=" in found[0] else []), *found) or None
+
+
+def changed_types(old: str, new: str, others: Iterable[str] = ()) -> list[str]:
+    """What means something else in a source, or in the output of `gcc -E -dD`, and what depends on that.
+
+    These are "struct rq", "enum names" and words: macros, enumerators, typedefs. What only points to a structure does
+    not depend on it.
+
+    Args:
+        others: what means something else, too.
+    """
+    macros, now = _said(new)
+    was, before = _said(old) if old != new else (macros, now)
+    lines, code, begins = "\n".join(macros), "".join(now), [0, *accumulate(map(len, now))]
+    sides = (set(before).difference(now), set(now).difference(before))
+    one, other = ({row for chunk in side for row in _meanings(" ".join(chunk.split()))} for side in sides)
+    left = [
+        *others,
+        *(line.split("(")[0].split()[0] for line in {*was} ^ {*macros}),
+        *(name for name, _ in one ^ other),
+    ]
+    found: dict[str, None] = {}
+    for name in left:
+        if name in found or len(found) == MOST_NAMES:
+            continue
+        found[name] = None
+        for at in _mentions(lines, name):
+            left += re.findall(r"\w+", lines[lines.rfind("\n", 0, at) + 1 : at])[:1]
+        for place in {bisect(begins, at) - 1 for at in _mentions(code, name)}:
+            left += [each for each, _ in _meanings(now[place])]
+    return list(found)
+
+
+def _said(text: str) -> tuple[list[str], list[str]]:
+    """The macros of a source, and its declarations of types, each behind the last #pragma."""
+    text = text.replace("\\\n", " ")
+    code = _NO_TYPE.sub("", _DEFINE.sub("", text))
+    marks = [(0, ""), *((each.start(), each[1]) for each in _PRAGMA.finditer(code))]
+    chunks = ((at + len(part), part) for at, part in _declarations(code) if "{" in part or "typedef" in part)
+    return _DEFINE.findall(text), [f"{marks[bisect(marks, (end,)) - 1][1]} {part}\n" for end, part in chunks]
+
+
+def _meanings(chunk: str) -> list[tuple[str, str]]:
+    """What a declaration defines, and the text that decides on it."""
+    bare = _ATTRIBUTE.sub(" ", chunk) if "__attribute__" in chunk else chunk
+    tags, words, enumerators = _defined(bare)
+    ends = ((name, re.search(rf"\b{name}\b[^,}}]*", chunk)) for name in enumerators)
+    return [*((name, chunk) for name in (*tags, *words)), *((name, chunk[: end.end()]) for name, end in ends if end)]
+
+
+def _mentions(text: str, name: str) -> Iterator[int]:
+    """Where a text has a word, or a structure and no pointer to it."""
+    word, at = re.compile(rf"\b{name}\b" + (r"(?!\s*\*)" if " " in name else "")), text.find(name)
+    while at >= 0:
+        if word.match(text, at):
+            yield at
+        at = text.find(name, at + len(name))
+
+
+def _defined(bare: str) -> tuple[list[str], list[str], list[str]]:
+    """The tags that a declaration defines, such as "struct rq", other names of types and variables, and enumerators."""
+    enums = _ENUM.findall(bare) if "enum" in bare else []
+    words = _typedef_names(bare) if _NAMES.match(bare) else []
+    return _TAGGED.findall(bare), words, [name for body in enums for name in _ENUMERATOR.findall(body)]
 
 
 def type_slice(preprocessed: str, names: Collection[str]) -> tuple[str, frozenset[str]] | None:
@@ -332,11 +405,10 @@ def type_slice(preprocessed: str, names: Collection[str]) -> tuple[str, frozense
     by_tag, by_word, by_array = (defaultdict[str, list[int]](list) for _ in range(3))
     for at, (_, chunk) in enumerate(chunks):
         bare = _ATTRIBUTE.sub(" ", chunk) if "__attribute__" in chunk else chunk
-        for tag in _TAGGED.findall(bare):
-            by_tag[tag].append(at)
-        enums = ENUM.findall(bare) if "enum" in bare else []
-        plain = [name for body in enums for name in _ENUMERATOR.findall(body)]
-        for word in (*plain, *(_typedef_names(bare) if _NAMES.match(bare) else ())):
+        tags, *words = _defined(bare)
+        for tag in tags:
+            by_tag[tag.split()[-1]].append(at)
+        for word in chain(*words):
             by_word[word].append(at)
         if array := _ARRAY.match(bare):
             by_array[array[1]].append(at)

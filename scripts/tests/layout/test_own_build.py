@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import toys
 from conftest import git, write_files
 from schedlib import main
 from schedlib.errors import SchedlineError
+from schedlib.layout import own_build
 from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.own_build import chosen_build
 from schedlib.options import TreeOptions
@@ -232,7 +232,7 @@ def snapshot(*tops: Path) -> dict[str, tuple[int, int]]:
 @pytest.fixture(params=["in place", "O=", "O= inside", "clang", "wrapped"])
 def built(request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Built:
     """A toy kernel, built in each way."""
-    compiler = {"clang": CLANG, "wrapped": "env gcc"}.get(request.param, "gcc")
+    compiler = {"clang": CLANG, "wrapped": "TOY=1 env gcc"}.get(request.param, "gcc")
     toys.needs(compiler.split()[-1])
     tree = tmp_path / "linux"
     write_files(tree, FILES)
@@ -519,23 +519,112 @@ def test_a_new_header_is_seen(built: Built) -> None:
     assert code == 3 and "no object of" in said and "looked at 1 structure (none changed)" in said, said
 
 
-def without_command(built: Built) -> None:
-    (built.build / "drivers/toy/.toy.o.cmd").write_text("drivers/toy/toy.h \\\n")
-    built.edit_record("kernel/.fork.o.cmd", "toy/toy.h", "toy/none.h")
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda built: (built.build / ".config").write_text("CONFIG_RANDSTRUCT=y\n"), "shuffles structures"),
-        (without_command, "no object"),
-    ],
-    ids=["shuffled", "no command"],
-)
-def test_a_build_that_cannot_be_used_is_told(built: Built, spoil: Callable[[Built], object], message: str) -> None:
-    spoil(built)
+def test_a_build_that_cannot_be_used_is_told(built: Built) -> None:
+    (built.build / ".config").write_text("CONFIG_RANDSTRUCT=y\n")
     code, said = built.judge(built.patch(*NEXT))
-    assert code in (2, 3) and message in said and "ERROR" not in said, said
+    assert code == 2 and "shuffles structures" in said, said
+
+
+FAR = """\
+#include "inner.h"
+struct far {
+	struct beyond *pointer;
+	char room[LENGTH];
+	int last;
+};
+"""
+USED = """\
+#define LENGTH (16 * NR_KINDS)
+enum kinds { ONE, NR_KINDS };
+typedef u64 word_t;
+struct inner { int a; };
+"""
+
+
+def with_used(built: Built, file: str, text: str) -> None:
+    """Let a header define what a structure of another file uses, which has a contract if no object is made from it."""
+    write_files(built.tree, {INNER: f"#include <linux/types.h>\n{USED}", file: text})
+    rules = CONTRACT.replace('"toy"', '"far"').replace("toy.G1", "far.G1").replace(TOY, file)
+    rules = rules.replace('keep = "closed"\nof = ["written"]', 'keep = "on one line"\nof = ["pointer", "last"]')
+    write_files(built.contracts, {"far.toml": rules} if "far" in file else {})
+
+
+@pytest.mark.parametrize("built", ["in place", "O="], indirect=True)
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("ONE,", "ONE, TWO, THREE, FOUR,", 1),
+        ("(16", "(64", 1),
+        ("ONE,", "ONE, /* more */", 0),
+        ("typedef u64", "typedef int", 0),
+        ("struct inner {", "static inline int next(void) { return NR_KINDS + 1; }\nstruct inner {", 0),
+    ],
+)
+@pytest.mark.parametrize("file", ["drivers/toy/far.h", "drivers/toy/far.c"])
+def test_a_contract_of_which_no_object_is_built(built: Built, file: str, old: str, new: str, code: int) -> None:
+    """What it depends on changes in another header: exit 0, and nothing was said."""
+    with_used(built, file, FAR)
+    found, said = built.judge(built.patch(INNER, old, new))
+    assert found == code and ("ERROR: far.G1: last (line 1)" in said) is bool(code), said
+    # What cannot be compiled by another object's command is named.
+    (built.tree / file).write_text(f'#include "none.h"\n{FAR}')
+    found, said = built.judge(built.patch(INNER, old, new))
+    assert found == (3 if code else 0) and ("WARNING: not compiled: struct far, " in said) is bool(code), said
+
+
+@pytest.mark.parametrize("built", ["in place", "O="], indirect=True)
+@pytest.mark.parametrize(("old", "new"), [("ONE,", "ONE, TWO,"), ("(16", "(64"), ("typedef u64", "typedef char")])
+@pytest.mark.parametrize("file", [TOY, SOURCE])
+def test_a_structure_that_depends_on_another_header(built: Built, file: str, old: str, new: str) -> None:
+    """Nothing was said of it."""
+    text = (built.tree / file).read_text()
+    more = "struct second {\n\tword_t first;\n\tchar all[LENGTH];\n};\n"
+    with_used(built, file, text.replace("struct toy {", f"{more}struct toy {{") if file == TOY else text + more)
+    code, said = built.judge(built.patch(INNER, old, new))
+    assert code == 0 and f"NOTE: struct second{NONE}" in said and "struct toy" not in said, said
+
+
+@pytest.mark.parametrize("built", ["in place"], indirect=True)
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("ONE,\n", "ONE,\n\tTWO,\n"), ("LENGTH 3", "LENGTH 4"), ("3\n", "(3 + 2)\n"), ("u64 word", "char word")],
+)
+def test_a_c_file_of_which_no_structure_changes(built: Built, old: str, new: str) -> None:
+    """It was said that there is nothing to look at."""
+    text = "#define LENGTH 3\n#define BOTH \\\n\t3\nenum kinds {\n\tONE,\n\tNR_KINDS\n};\ntypedef u64 word_t;\n"
+    users = "struct user {\n\tword_t word;\n\tint all[NR_KINDS + LENGTH + BOTH];\n};\n"
+    (built.tree / SOURCE).write_text(f"#include <linux/types.h>\n{text}{users}")
+    code, said = built.judge(built.patch(SOURCE, old, new))
+    assert code == 0 and f"NOTE: struct user{NONE}" in said, said
+
+
+@pytest.mark.parametrize("built", ["in place"], indirect=True)
+def test_a_space_in_the_path_of_a_tree(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each unit was compiled whole, which took 10 s, since the names of its files were not understood."""
+    place = built.tree.with_name("my linux")
+    built.tree.rename(place)
+    monkeypatch.setattr(own_build, "read_unit", None)
+    code, said = replace(built, tree=place, build=place).judge(replace(built, tree=place).patch(*NEXT))
+    assert code == 1 and "next on line 1" in said, said
+
+
+@pytest.mark.parametrize("built", ["in place"], indirect=True)
+def test_the_width_of_a_bit_field(built: Built) -> None:
+    """A width that changed was no change."""
+    (built.tree / TOY).write_text(HEADER.replace("u64 read;", "u64 read;\n\tint few : 3;"))
+    code, said = built.judge(built.patch(TOY, "few : 3", "few : 5"))
+    assert code == 0 and "toy.h:7: NOTE: struct toy: 128 bytes on 2 lines as before" in said, said
+
+
+@pytest.mark.parametrize("built", ["in place"], indirect=True)
+def test_struct_group_is_no_other_member(built: Built) -> None:
+    """The padding of a group was taken for a member of its own: an ERROR."""
+    one = "\tu64 written ____cacheline_aligned;\n"
+    inside = "struct { u64 written; } ____cacheline_aligned"
+    code, said = built.judge(built.patch(TOY, one, f"\tunion {{\n\t\t{inside};\n\t\t{inside} group;\n\t}};\n"))
+    assert code == 0 and "new on line 1: group" in said, said
+    code, said = built.judge(built.patch(TOY, one, f"\tunion {{\n\t\t{inside};\n\t\tu64 other[2];\n\t}};\n"))
+    assert code == 1 and "other on line 1" in said, said
 
 
 def test_a_patch_that_does_not_apply_is_told_with_gits_reason(built: Built) -> None:

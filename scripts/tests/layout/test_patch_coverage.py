@@ -16,10 +16,11 @@ from schedlib.layout.members import Member, Structure, Type
 from schedlib.layout.patch_coverage import (
     changed_lines,
     changed_texts,
+    depending,
     not_compiled,
     options_of,
     places,
-    using_changed,
+    raw_changes,
 )
 from schedlib.layout.patch_findings import PatchLook
 from schedlib.layout.rule_judge import Layout
@@ -138,9 +139,11 @@ struct pointer { struct inside *a; };
         ("int m2;", "int m2; long m3;", {"lines"}),
         ("ONE,", "ONE, TWO,", {"kind"}),
         ("typedef u32", "typedef u64", {"word"}),
-        ("{ int a; }", "{ int a, b; }", {"holder", "around"}),
-        ("int a[LENGTH]", "int b[LENGTH]", set()),
-        ("pack(4)", "pack(1)", {"inside", "macro", "lines", "kind", "word", "holder", "around", "pointer"}),
+        ("{ int a; }", "{ int a, b; }", {"inside", "holder", "around"}),
+        ("int a[LENGTH]", "int b[LENGTH]", {"macro"}),
+        ("ONE,", "ONE, /* x */", set()),
+        ("pack(4)", "pack(1)", {"macro", "lines", "kind", "word", "holder", "around", "pointer"}),
+        ("{ int a[LENGTH]", "{\n#if LENGTH > 3\n\tint b;\n#endif\n\tint a[LENGTH]", {"macro"}),
         ("/* x */", "/* y */", set()),
     ],
 )
@@ -148,7 +151,8 @@ def test_structures_that_change_with_what_they_use(old: str, new: str, tags: set
     """Of these only the first was told, and nobody said that the others were not looked at."""
     text = f"{USING}/* x */\n"
     assert text.count(old) == 1
-    assert {tag for _, tag in using_changed({"x.h": (text, text.replace(old, new))})} == tags
+    other = text.replace(old, new)
+    assert {tag for _, tag in depending("x.h", other, raw_changes((text, other)))} == tags
 
 
 @pytest.mark.parametrize("name", EDITS)
