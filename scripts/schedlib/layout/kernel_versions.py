@@ -102,7 +102,7 @@ class CommitVersions:
         return frozenset(makes | ({"x86"} if makes & {"x86_64", "i386", "um"} else set()))
 
     @property
-    def followed(self) -> tuple[Collection[str], Sequence[tuple[str, str]]]:
+    def followed(self) -> tuple[Collection[str], Collection[tuple[str, str]]]:
         """What means something else in the changed files, and the structures there that may change with it."""
         rows = [row for file, both in self.texts.items() for row in depending(file, both[1], raw_changes(both))]
         return (), rows

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import chain
 from os.path import normpath
 from pathlib import Path
@@ -128,12 +128,9 @@ class OwnBuild:
         return next((each for each in records if file in self.read_by(each)), None)
 
     def reader_of(self, file: str) -> tuple[Path, str] | None:
-        """What kbuild left of an object that was made from a file, and its .c file; None if none is found."""
-        for record in filter(None, (self.record_for(file), *map(self.record_of, _USUAL))):
-            source = self._source(record)[1]
-            if source == file or file in self.read_by(record):
-                return record, source
-        return None
+        """What kbuild left of an object that was made from a header, and its .c file; None if none is found."""
+        records = filter(None, (self.record_for(file), *map(self.record_of, _USUAL)))
+        return next(((each, self._source(each)[1]) for each in records if file in self.read_by(each)), None)
 
     @cached_property
     def _texts(self) -> dict[Path, str]:
@@ -233,23 +230,26 @@ class Versions:
         return frozenset(file.split("/")[1] for file in read if file.startswith("arch/"))
 
     @cached_property
-    def followed(self) -> tuple[list[str], list[tuple[str, str]]]:
+    def followed(self) -> tuple[Collection[str], Collection[tuple[str, str]]]:
         """What means something else with the patch, see changed_types(), and by their files structures that may change.
 
-        An object that reads a changed file shows those of other files; without one its text alone does.
+        An object that reads a changed header shows those of other files; without one its text alone does.
         """
         names, rows = list[str](), list[tuple[str, str]]()
+        shown = cache(self._shown)
         for file, both in self.texts.items():
-            its, seen, source = raw_changes(both), list[str](), ""
-            if its and (reader := self.own.reader_of(file)):
-                source = reader[1]
-                with ThreadPoolExecutor(2) as pool:
-                    one, other = pool.map(partial(self._whole, *reader), (0, 1))
-                seen = changed_types(one, other) if one and other else []
+            its, seen = raw_changes(both), list[str]()
+            if its and file.endswith(".h") and (reader := self.own.reader_of(file)):
+                seen = shown(*reader)
+                rows += [(reader[1], name.removeprefix("struct ")) for name in seen if name.startswith("struct ")]
             names += [*its, *seen]
-            rows += [(source, name.removeprefix("struct ")) for name in seen if name.startswith("struct ")]
             rows += [row for row in depending(file, both[1], its) if f"struct {row[1]}" not in seen]
-        return names, rows
+        return dict.fromkeys(names), dict.fromkeys(rows)
+
+    def _shown(self, record: Path, source: str) -> list[str]:
+        with ThreadPoolExecutor(2) as pool:
+            one, other = pool.map(partial(self._whole, record, source), (0, 1))
+        return changed_types(one, other) if one and other else []
 
     def _whole(self, record: Path, source: str, side: int) -> str:
         """What an object's command makes of its source before it is compiled, with macros; empty if that fails."""

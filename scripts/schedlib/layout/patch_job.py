@@ -36,6 +36,9 @@ from schedlib.verdict import Verdict
 
 _PACKS = "packs"
 
+_MOST_TOLD = 5
+"""Structures without a contract that are told one by one."""
+
 
 def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
     """Print what a patch breaks, and nothing else unless `verbose` asks for it.
@@ -212,7 +215,13 @@ class Looks:
         # A structure that goes to another file is not a new one.
         known = {tag for look, tag in looked if tag in look.before.structures}
         told = [(look, tag) for look, tag in looked if tag in look.before.structures or tag not in known]
-        self._add([each for look, tag in told for each in look.told(tag, quiet=self._quiet)])
+        found = [each for look, tag in told for each in look.told(tag, quiet=self._quiet)]
+        if (rest := found[_MOST_TOLD:]) and more:
+            text = (
+                f"{counted(len(rest), 'more structure')} without a contract changed: {few([each.tag for each in rest])}"
+            )
+            found[_MOST_TOLD:] = [replace(rest[0], text=text)]
+        self._add(found)
 
     def not_looked_at(self, rules: Rules, packs: Rules) -> list[Finding]:
         """What no compiler saw, and as errors members of contracts that the sources have lost."""

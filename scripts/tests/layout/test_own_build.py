@@ -599,6 +599,14 @@ def test_a_c_file_of_which_no_structure_changes(built: Built, old: str, new: str
 
 
 @pytest.mark.parametrize("built", ["in place"], indirect=True)
+def test_many_structures_are_told_in_one_note(built: Built) -> None:
+    more = "".join(f"struct s{at} {{\n\tchar all[LENGTH];\n}};\n" for at in range(9))
+    with_used(built, TOY, (built.tree / TOY).read_text().replace("struct toy {", f"{more}struct toy {{"))
+    code, said = built.judge(built.patch(INNER, "ONE,", "ONE, TWO,"))
+    assert code == 0 and said.count("NOTE") == 6 and "4 more structures without a contract changed: s" in said, said
+
+
+@pytest.mark.parametrize("built", ["in place"], indirect=True)
 def test_a_space_in_the_path_of_a_tree(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each unit was compiled whole, which took 10 s, since the names of its files were not understood."""
     place = built.tree.with_name("my linux")
