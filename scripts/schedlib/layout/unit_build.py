@@ -372,7 +372,7 @@ def _meanings(chunk: str) -> list[tuple[str, str]]:
 
 def _mentions(text: str, name: str) -> Iterator[int]:
     """Where a text has a word, or a structure and no pointer to it."""
-    word, at = re.compile(rf"\b{name}\b" + (r"(?!\s*\*)" if " " in name else "")), text.find(name)
+    word, at = re.compile(rf"\b{name}\b" + (r"(?!(?:\s|const\b|__\w+)*\*)" if " " in name else "")), text.find(name)
     while at >= 0:
         if word.match(text, at):
             yield at

@@ -129,6 +129,7 @@ struct word { word_t a; };
 struct holder { struct inside a; };
 struct around { struct holder a; };
 struct pointer { struct inside *a; };
+struct pointers { struct inside __rcu *a; struct inside const __user *b[]; };
 """
 
 
@@ -142,7 +143,7 @@ struct pointer { struct inside *a; };
         ("{ int a; }", "{ int a, b; }", {"inside", "holder", "around"}),
         ("int a[LENGTH]", "int b[LENGTH]", {"macro"}),
         ("ONE,", "ONE, /* x */", set()),
-        ("pack(4)", "pack(1)", {"macro", "lines", "kind", "word", "holder", "around", "pointer"}),
+        ("pack(4)", "pack(1)", {"macro", "lines", "kind", "word", "holder", "around", "pointer", "pointers"}),
         ("{ int a[LENGTH]", "{\n#if LENGTH > 3\n\tint b;\n#endif\n\tint a[LENGTH]", {"macro"}),
         ("/* x */", "/* y */", set()),
     ],
