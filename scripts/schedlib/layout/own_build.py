@@ -38,6 +38,7 @@ from schedlib.layout.unit_build import (
     changed_types,
     command_of,
     lay_out,
+    mentions,
     opaque_headers,
     reaches,
 )
@@ -239,12 +240,17 @@ class Versions:
         shown = cache(self._shown)
         for file, both in self.texts.items():
             its, seen = raw_changes(both), list[str]()
-            if its and file.endswith(".h") and (reader := self.own.reader_of(file)):
+            reader = self.own.reader_of(file) if its and file.endswith(".h") else None
+            if reader and self._is_used(its, {*self.own.read_by(reader[0]), reader[1]} - {file}):
                 seen = shown(*reader)
                 rows += [(reader[1], name.removeprefix("struct ")) for name in seen if name.startswith("struct ")]
             names += [*its, *seen]
             rows += [row for row in depending(file, both[1], its) if f"struct {row[1]}" not in seen]
         return dict.fromkeys(names), dict.fromkeys(rows)
+
+    def _is_used(self, names: Collection[str], files: Collection[str]) -> bool:
+        texts = filter(None, map(self.text.read, files))
+        return any(True for text in texts for name in names for _ in mentions(text, name))
 
     def _shown(self, record: Path, source: str) -> list[str]:
         with ThreadPoolExecutor(2) as pool:

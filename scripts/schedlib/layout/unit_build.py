@@ -346,9 +346,9 @@ def changed_types(old: str, new: str, others: Iterable[str] = ()) -> list[str]:
         if name in found or len(found) == MOST_NAMES:
             continue
         found[name] = None
-        for at in _mentions(lines, name):
+        for at in mentions(lines, name):
             left += re.findall(r"\w+", lines[lines.rfind("\n", 0, at) + 1 : at])[:1]
-        for place in {bisect(begins, at) - 1 for at in _mentions(code, name)}:
+        for place in {bisect(begins, at) - 1 for at in mentions(code, name)}:
             left += [each for each, _ in _meanings(now[place])]
     return list(found)
 
@@ -370,7 +370,7 @@ def _meanings(chunk: str) -> list[tuple[str, str]]:
     return [*((name, chunk) for name in (*tags, *words)), *((name, chunk[: end.end()]) for name, end in ends if end)]
 
 
-def _mentions(text: str, name: str) -> Iterator[int]:
+def mentions(text: str, name: str) -> Iterator[int]:
     """Where a text has a word, or a structure and no pointer to it."""
     word, at = re.compile(rf"\b{name}\b" + (r"(?!(?:\s|const\b|__\w+)*\*)" if " " in name else "")), text.find(name)
     while at >= 0:
