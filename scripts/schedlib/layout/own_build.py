@@ -48,6 +48,9 @@ from schedlib.tree.kernel_tree import applied_tree, file_row
 _USUAL = ("kernel/fork.o", "kernel/sched/core.o", "init/main.o", "net/core/dev.o", "mm/memcontrol.o", "block/blk-mq.o")
 """Objects whose commands serve for public headers; if they are not built, any other of the kernel does."""
 
+_NO_MEMBER = re.compile(r"^struct \w+;|^[A-Z]\w+\(.*|\b(?:container_of|offsetof)\(.*|/\*(?:[^*]|\*(?!/))*", re.M)
+"""Where a structure's name does not make it a member of another."""
+
 OURS = "--arch x86_64"
 """The option that asks for schedline's own configurations where a tree was built."""
 
@@ -250,7 +253,10 @@ class Versions:
 
     def _is_used(self, names: Collection[str], files: Collection[str]) -> bool:
         texts = filter(None, map(self.text.read, files))
-        return any(True for text in texts for name in names for _ in mentions(text, name))
+        found = ((name, text) for text in texts for name in names if name in text)
+        return any(
+            True for name, text in found for _ in mentions(_NO_MEMBER.sub("", text) if " " in name else text, name)
+        )
 
     def _shown(self, record: Path, source: str) -> list[str]:
         with ThreadPoolExecutor(2) as pool:

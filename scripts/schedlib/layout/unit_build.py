@@ -358,7 +358,11 @@ def _said(text: str) -> tuple[list[str], list[str]]:
     text = text.replace("\\\n", " ")
     code = _NO_TYPE.sub("", _DEFINE.sub("", text))
     marks = [(0, ""), *((each.start(), each[1]) for each in _PRAGMA.finditer(code))]
-    chunks = ((at + len(part), part) for at, part in _declarations(code) if "{" in part or "typedef" in part)
+    chunks = (
+        (at + len(part), part)
+        for at, part in _declarations(code, raw="#if" in code)
+        if "{" in part or "typedef" in part
+    )
     return _DEFINE.findall(text), [f"{marks[bisect(marks, (end,)) - 1][1]} {part}\n" for end, part in chunks]
 
 
@@ -442,8 +446,11 @@ def reaches(old: str, new: str, is_declaring: bool) -> bool:
     return is_declaring or _DIRECTIVE.findall(old) != _DIRECTIVE.findall(new)
 
 
-def _declarations(text: str) -> Iterator[tuple[int, str]]:
-    """Declarations, but for functions, in order: where each begins, and its text."""
+def _declarations(text: str, *, raw: bool = False) -> Iterator[tuple[int, str]]:
+    """Declarations, but for functions, in order: where each begins, and its text.
+
+    `raw`: both branches of an #if are there, which may open a brace twice; one at the begin of a line closes all.
+    """
     depth, start, brace = 0, 0, -1
     for match in _EDGE.finditer(text):
         at, sign = match.start(), match[0]
@@ -451,7 +458,7 @@ def _declarations(text: str) -> Iterator[tuple[int, str]]:
             brace = at if brace < 0 else brace
             depth += 1
         elif sign == "}":
-            depth -= 1
+            depth = 0 if raw and text[at - 1 : at] == "\n" else depth - 1
             # A function ends with its body.
             if not depth and _ATTRIBUTE.sub(" ", text[start:brace]).rstrip().endswith(")"):
                 start, brace = at + 1, -1

@@ -198,3 +198,10 @@ def test_an_empty_patch_is_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture
     (tmp_path / "x.patch").write_text("\n")
     assert run("layout", "--kdir", "/", "--patch", str(tmp_path / "x.patch")) is Verdict.INCONCLUSIVE
     assert "nothing was looked at: the patch is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("changed", ["a", "b"])
+def test_a_brace_in_both_branches_of_an_if_hides_no_structure(changed: str) -> None:
+    opened = "int f(void)\n{\n#ifdef A\n\tif (x) {\n#else\n\tif (y) {\n#endif\n\t}\n\treturn sizeof(struct a);\n}\n"
+    text = f"struct a {{ int x; }};\n{opened}struct b {{ int x; }};\nstruct c {{ int x; }};\n"
+    assert raw_changes((text, text.replace(f"{changed} {{ int", f"{changed} {{ long"))) == [f"struct {changed}"]
