@@ -50,7 +50,7 @@ static struct worker {
 static int nr_cpus, nr_groups[VARIANTS], nr_rounds = 7;
 static double seconds = 0.2, ns_of[VARIANTS][MOST_ROUNDS];
 static __u64 turns_of[VARIANTS], lost[VARIANTS];
-static bool racy, checking;
+static bool checking;
 static enum variant current;
 static struct {
 	alignas(APART) bool stop;
@@ -109,21 +109,14 @@ static bool is_set(const struct cpu *cpu, enum variant variant)
 
 static __always_inline void operate(enum variant variant, void *cell, unsigned long bit, int set)
 {
-	unsigned long *word = cell, value;
+	unsigned long *word = cell;
 
-	if (variant == LLC_BYTES) {
+	if (variant == LLC_BYTES)
 		__atomic_store_n((unsigned char *)cell, set, __ATOMIC_RELAXED);
-	} else if (racy && variant != EMPTY) {
-		/* Wrong on purpose, and slow enough for others to interfere. */
-		value = __atomic_load_n(word, __ATOMIC_RELAXED);
-		for (int i = 0; i < 100; i++)
-			__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		__atomic_store_n(word, set ? value | bit : value & ~bit, __ATOMIC_RELAXED);
-	} else if (variant != EMPTY && set) {
+	else if (variant != EMPTY && set)
 		__atomic_or_fetch(word, bit, __ATOMIC_RELAXED);
-	} else if (variant != EMPTY) {
+	else if (variant != EMPTY)
 		__atomic_and_fetch(word, ~bit, __ATOMIC_RELAXED);
-	}
 }
 
 static void *take_turns(void *argument)
@@ -242,8 +235,6 @@ static const struct option_row rows[] = {
 	{ "rounds", 0, COUNT, &nr_rounds, 1, MOST_ROUNDS, "how often each variant is measured" },
 	{ "seconds", 0, NUMBER, &seconds, 0.001, 3600, "length of each measurement" },
 	{ "sysfs", 0, WORD, &sysfs, 0, 0, "another machine's topology: a rehearsal" },
-	/* For the test of this program: bits are changed without a locked instruction. */
-	{ "racy", 0, FLAG, &racy, 0, 0, NULL },
 };
 
 static const struct test tests[] = {

@@ -15,8 +15,6 @@
  * CPUs. That is below the limit of the kernel for RT tasks, which stays.
  */
 #define _GNU_SOURCE
-#include <sys/resource.h>
-
 #include "sched_latency.h"
 
 #define GROUPS_PRIORITY	99
@@ -34,105 +32,64 @@ struct rt_thread {
 	const struct cpus *cpus;
 	struct rt_thread *next;
 	unsigned short seed[3];
-	__u64 n, changes;
+	/* What is before counted is warm-up. */
+	__u64 counted, n, changes;
 };
 
 static struct samples late;
-static double steps_per_us, sleep_ns;
-/* Threads that have run FEW times: the run lasts until all have, longer in a slow guest. */
-static int nr_run, nr_all;
+/* Steps of work for WORK_US, and the mean sleep. */
+static double burst, sleep_ns;
+/* Threads that have not run FEW times. The run lasts for them, longer in a slow guest. */
+static int nr_awaited;
 
-static bool over(__u64 time, __u64 end)
+static bool over(const struct rt_thread *own, __u64 time)
 {
-	return time >= end && (load(nr_run) >= nr_all || time >= end + PATIENCE);
+	__u64 end = own->counted + (__u64)(seconds * NS_PER_S);
+
+	return time >= end && (load(nr_awaited) <= 0 || time >= end + PATIENCE);
 }
 
-/* Work that is the same in each run: to read the clock would take much of the time. */
-static void steps(long nr)
+/* Note that it was woken. False in the warm-up. */
+static bool count(struct rt_thread *own, __u64 time)
 {
-	__u64 value = nr;
+	int cpu = ran_on(own->cpus), was_on = own->cpu;
 
-	while (nr--) {
-		value = value * 6364136223846793005ULL + 1442695040888963407ULL;
-		/* Else the compiler could compute the result. */
-		__asm__ volatile("" : "+r" (value));
-	}
-}
-
-/* The fastest of some tries: whatever else runs makes them slower. */
-static void measure_steps(void)
-{
-	__u64 best = ~0ULL;
-
-	for (int i = 0; i < 200; i++) {
-		__u64 begin = now(), took;
-
-		steps(2000);
-		took = now() - begin;
-		if (took && took < best)
-			best = took;
-	}
-	steps_per_us = 2000 * 1000.0 / best;
-}
-
-/* For WORK_US, but no longer than until @until. */
-static void work_until(__u64 until)
-{
-	for (int us = 0; us < WORK_US && now() < until; us += 10)
-		steps(10 * steps_per_us);
-}
-
-static void count(struct rt_thread *own, int cpu)
-{
-	own->changes += own->n++ && cpu != own->cpu;
+	own->cpu = cpu;
+	if (time < own->counted)
+		return false;
+	own->changes += own->n++ && cpu != was_on;
 	if (own->n == FEW)
-		__atomic_add_fetch(&nr_run, 1, __ATOMIC_RELAXED);
-}
-
-/* From 0.5 to 1.5 times the mean; each run has the same sleeps. */
-static __u64 next_sleep(struct rt_thread *own)
-{
-	return sleep_ns * (0.5 + erand48(own->seed));
+		__atomic_sub_fetch(&nr_awaited, 1, __ATOMIC_RELAXED);
+	return true;
 }
 
 static void *overload(void *argument)
 {
 	struct rt_thread *own = argument;
 	__u64 due = be_ready(own->cpus, 10 + own->number % 40), time;
-	__u64 counted = due + (__u64)(warm_up * NS_PER_S);
-	__u64 end = counted + (__u64)(seconds * NS_PER_S);
 
-	for (due += next_sleep(own); !over(due, end); due = now() + next_sleep(own)) {
-		int cpu;
-
+	for (own->counted = due + (__u64)(warm_up * NS_PER_S);; due = now()) {
+		/* From 0.5 to 1.5 times the mean; each run has the same sleeps. */
+		due += (__u64)(sleep_ns * (0.5 + erand48(own->seed)));
+		if (over(own, due))
+			return NULL;
 		sleep_until(due);
 		time = woken();
-		cpu = ran_on(own->cpus);
-		if (time >= counted) {
-			count(own, cpu);
-			sample(&late, cpu, time - due);
-		}
-		own->cpu = cpu;
-		work_until(end + PATIENCE);
+		if (count(own, time))
+			sample(&late, own->cpu, time - due);
+		work_steps(burst);
 	}
-	return NULL;
 }
 
 static void *stage(void *argument)
 {
 	struct rt_thread *own = argument;
-	__u64 counted = be_ready(own->cpus, GROUPS_PRIORITY) + (__u64)(warm_up * NS_PER_S);
-	__u64 end = counted + (__u64)(seconds * NS_PER_S), time;
 	char frame;
 
-	while (read(own->pipe[0], &frame, 1) == 1) {
-		time = now();
-		if (over(time, end))
-			break;
-		woken();
-		if (time >= counted)
-			count(own, ran_on(own->cpus));
-		work_until(end + PATIENCE);
+	own->counted = be_ready(own->cpus, GROUPS_PRIORITY) + (__u64)(warm_up * NS_PER_S);
+	while (read(own->pipe[0], &frame, 1) == 1 && !over(own, now())) {
+		count(own, woken());
+		work_steps(burst);
 		sleep_until(now() + WORK_US * 1000 / 4);
 		must(write(own->next->pipe[1], &frame, 1) == 1, "a frame");
 	}
@@ -141,13 +98,9 @@ static void *stage(void *argument)
 	return NULL;
 }
 
-static double cpu_seconds(bool in_kernel)
+static double seconds_of(struct timeval time)
 {
-	struct rusage usage;
-	const struct timeval *time = in_kernel ? &usage.ru_stime : &usage.ru_utime;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return time->tv_sec + time->tv_usec / 1e6;
+	return time.tv_sec + time.tv_usec / 1e6;
 }
 
 /* What all did, or the first ones of rings of this size. */
@@ -156,19 +109,19 @@ static struct {
 	__u64 n, changes, idle;
 } sum;
 
-static void run(struct rt_thread *threads, int nr, int ring, void *(*work)(void *argument))
+static void run(struct rt_thread *threads, int nr, int ring, void *(*play)(void *argument))
 {
-	double user = cpu_seconds(false), system = cpu_seconds(true);
+	struct rusage had = usage_of(RUSAGE_SELF), has;
 	__u64 begin = now();
+	double system;
 
-	nr_run = 0;
-	nr_all = nr;
-	run_threads(nr, work, threads, sizeof(*threads));
+	nr_awaited = nr;
+	run_threads(nr, play, threads, sizeof(*threads));
 	memset(&sum, 0, sizeof(sum));
 	sum.took = seconds_since(begin) - warm_up;
-	user = cpu_seconds(false) - user;
-	system = cpu_seconds(true) - system;
-	sum.kernel = percent(system, user + system);
+	has = usage_of(RUSAGE_SELF);
+	system = seconds_of(has.ru_stime) - seconds_of(had.ru_stime);
+	sum.kernel = percent(system, system + seconds_of(has.ru_utime) - seconds_of(had.ru_utime));
 	for (int i = 0; i < nr; i += ring) {
 		sum.n += threads[i].n;
 		sum.changes += threads[i].changes;
@@ -229,7 +182,7 @@ static void run_groups(void)
 static void measure(void)
 {
 	be_prompt();
-	measure_steps();
+	burst = WORK_US * steps_per_us();
 	if (strcmp(profile, "pinned-groups"))
 		run_overload();
 	else

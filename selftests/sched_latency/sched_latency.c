@@ -18,7 +18,6 @@
 #include <math.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
@@ -243,6 +242,33 @@ void sleep_until(__u64 ns)
 double seconds_since(__u64 ns)
 {
 	return (now() - ns) / (double)NS_PER_S;
+}
+
+void work_steps(long steps)
+{
+	__u64 value = steps;
+
+	while (steps--) {
+		value = value * 6364136223846793005ULL + 1442695040888963407ULL;
+		/* Else the compiler could compute the result. */
+		__asm__ volatile("" : "+r" (value));
+	}
+}
+
+/* The fastest of some tries: whatever else runs makes them slower. */
+double steps_per_us(void)
+{
+	__u64 best = ~0ULL;
+
+	for (int i = 0; i < 200; i++) {
+		__u64 begin = now(), took;
+
+		work_steps(2000);
+		took = now() - begin;
+		if (took && took < best)
+			best = took;
+	}
+	return 2000 * 1000.0 / best;
 }
 
 /* Real-time threads. The limit for all of them, sched_rt_runtime_us, is not changed. */
@@ -574,6 +600,14 @@ void add_samples(const char *name, const struct samples *samples, bool worst)
 
 /* Threads and processes. */
 
+struct rusage usage_of(int who)
+{
+	struct rusage usage;
+
+	must(!getrusage(who, &usage), "getrusage");
+	return usage;
+}
+
 pid_t fork_bound(void)
 {
 	pid_t parent = getpid(), pid = fork();
@@ -649,6 +683,23 @@ void futex_wake(__u32 *word, __u32 value)
 	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+/* The syscall file of a thread names its system call only when it is off its CPU. */
+void await_sleep(pid_t tid, long call)
+{
+	const char *path = text_of("/proc/self/task/%d/syscall", tid), *text;
+	__u64 until = now() + PATIENCE;
+	long found;
+	char *end;
+
+	do {
+		text = read_text(path);
+		must(text, path);
+		if (now() >= until)
+			give_up("a task does not sleep");
+		found = strtol(text, &end, 10);
+	} while (end == text || found != call);
+}
+
 /* Wake-ups of a task on an idle CPU outside of the waker's cluster. */
 
 static struct {
@@ -687,15 +738,9 @@ static void await_ready(void)
 	store(wakee.ready, 0);
 }
 
-/* When it sleeps: the syscall file of a thread that is off its CPU names its system call. */
 static void wake_wakee(void)
 {
-	const char *path = text_of("/proc/self/task/%d/syscall", wakee.tid), *text;
-
-	do {
-		text = read_text(path);
-		must(text, "a wake-up failed");
-	} while (!strncmp(text, "running", 7) || atoi(text) != SYS_read);
+	await_sleep(wakee.tid, SYS_read);
 	wakee.stamp = now();
 	must(write(wakee.pipe[1], "", 1) == 1, "a wake-up failed");
 }
@@ -746,9 +791,8 @@ void wake_from_cluster(const struct place *place, int wakeups, int patience,
 #define MOST_STEAL	1.0
 #define MOST_OTHERS	5.0
 
-/* A flag in /proc/PID/stat, and a policy. */
+/* A flag in /proc/PID/stat. */
 #define KERNEL_THREAD	0x00200000
-#define DEADLINE	6
 #define THROTTLED	"%s/devices/system/cpu/cpu%d/thermal_throttle/core_throttle_count"
 /* The largest number of a process. */
 #define MOST_PIDS	(4 << 20)
@@ -806,7 +850,8 @@ static void read_others(struct disturbance *found, double per_tick, char *busies
 		ticks[pid] = fields[14] + fields[15];
 		if (fields[9] & KERNEL_THREAD || !cpus_has(&common.cpus, fields[39]))
 			continue;
-		if (fields[41] == SCHED_FIFO || fields[41] == SCHED_RR || fields[41] == DEADLINE)
+		if (fields[41] == SCHED_FIFO || fields[41] == SCHED_RR ||
+		    fields[41] == SCHED_DEADLINE)
 			found->realtime += share;
 		else
 			found->others += share / cpus_count(&common.cpus);
@@ -873,8 +918,8 @@ static const struct {
 
 static double costs[ARRAY_SIZE(references)][2 * REFERENCE_ROUNDS];
 static int nr_costs;
-/* The second thread keeps a second CPU busy for the first one. */
-static enum { ALONE, WAITS, SPINS, OVER } second_thread;
+/* The second thread keeps a second CPU busy for the first one, if there is one. */
+static bool alone, spins;
 
 static void *measure_references(void *argument)
 {
@@ -882,13 +927,13 @@ static void *measure_references(void *argument)
 
 	be_ready(&own->cpus, 0);
 	be_realtime(sched_get_priority_max(SCHED_FIFO));
-	if (own->number)
-		store(second_thread, SPINS);
-	while (own->number && load(second_thread) != OVER)
-		;
-	if (own->number)
+	if (own->number) {
+		store(spins, true);
+		while (load(spins))
+			;
 		return NULL;
-	while (load(second_thread) == WAITS)
+	}
+	while (!alone && !load(spins))
 		sched_yield();
 	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 	for (int round = 0; round < REFERENCE_ROUNDS; round++, nr_costs++)
@@ -899,7 +944,7 @@ static void *measure_references(void *argument)
 				syscall(references[i].call, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 			costs[i][nr_costs] = (double)(now() - start) / references[i].repeats;
 		}
-	store(second_thread, OVER);
+	store(spins, false);
 	return NULL;
 }
 
@@ -913,7 +958,7 @@ static void take_references(void)
 	for_each_cpu(cpu, &every)
 		if (cpus_count(&two) < 2)
 			cpus_add(&two, cpu);
-	second_thread = cpus_count(&two) == 2 ? WAITS : ALONE;
+	alone = cpus_count(&two) < 2;
 	run_on_each(&two, 1, measure_references);
 }
 
@@ -1298,8 +1343,7 @@ static void choose_cpus(void)
 	cpus_and(&both, &there);
 	if (memcmp(&both, &common.cpus, sizeof(both)))
 		ksft_exit_fail_msg("--cpus: some are offline or may not be used\n");
-	common.cpus_given = cpus_count(&common.cpus);
-	if (!common.cpus_given)
+	if (!cpus_count(&common.cpus))
 		common.cpus = there;
 }
 

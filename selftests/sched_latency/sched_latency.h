@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -83,6 +84,10 @@ __u64 now(void);
 __u64 woken(void);
 void sleep_until(__u64 ns);
 double seconds_since(__u64 ns);
+
+/* Work of so many steps: to read the clock meanwhile would take much of the time. */
+void work_steps(long steps);
+double steps_per_us(void);
 
 /* Real-time threads. */
 
@@ -168,6 +173,9 @@ void must(bool done, const char *what);
 /* The CPU of this task, which has to be in the set. */
 int ran_on(const struct cpus *set);
 
+/* Of RUSAGE_SELF or RUSAGE_THREAD. */
+struct rusage usage_of(int who);
+
 /* Threads. */
 
 #define load(what)	__atomic_load_n(&(what), __ATOMIC_ACQUIRE)
@@ -188,6 +196,8 @@ void run_on_each(const struct cpus *set, int each, void *(*work)(void *pinned));
 __u64 be_ready(const struct cpus *set, int priority);
 /* A child that does not outlive its parent. */
 pid_t fork_bound(void);
+/* Wait until another thread of this process sleeps in this system call. */
+void await_sleep(pid_t tid, long call);
 /* Wait while the word has this value, or give it one and wake all that wait. */
 void futex_wait(__u32 *word, __u32 value);
 void futex_wake(__u32 *word, __u32 value);
@@ -278,7 +288,7 @@ struct common {
 	int runs;
 	double inject_us, threshold_us;
 	const char *json, *limits, *limit, *on_threshold;
-	bool record, verbose, cpus_given;
+	bool record, verbose;
 	struct cpus cpus;
 };
 

@@ -23,7 +23,6 @@ static struct gate {
 } *gate;
 
 static struct samples late;
-static struct cpus allowed;
 
 static __noreturn void child(void)
 {
@@ -38,17 +37,9 @@ static __noreturn void child(void)
 		if (clock_nanosleep(CLOCK_MONOTONIC, 0, &length, NULL))
 			_exit(KSFT_FAIL);
 		after = woken();
-		sample(&late, ran_on(&allowed), after - before - asked);
+		sample(&late, ran_on(&common.cpus), after - before - asked);
 	}
 	_exit(KSFT_PASS);
-}
-
-/* The available memory in kB; 0 if the kernel does not say. */
-static long available_memory(void)
-{
-	const char *at = strstr(read_text("/proc/meminfo") ?: "", "MemAvailable:");
-
-	return at ? atol(at + strlen("MemAvailable:")) : 0;
 }
 
 static void fork_children(void)
@@ -92,23 +83,17 @@ static void await_ready(void)
 
 static void measure(void)
 {
-	long asked = (long)nr_children << log_loops, memory;
-	double forked, ready, took;
+	long asked = (long)nr_children << log_loops;
+	double ready, took;
 	__u64 begin, n;
 
 	samples_new(&late);
 	gate = shared_memory(sizeof(*gate));
-	memset(&allowed, 0xff, sizeof(allowed));
-	if (common.cpus_given)
-		allowed = common.cpus;
-	must(!common.cpus_given || run_on(&allowed), "--cpus");
-	memory = available_memory();
+	must(run_on(&common.cpus), "--cpus");
 	begin = now();
 	fork_children();
-	forked = seconds_since(begin);
 	await_ready();
 	ready = seconds_since(begin);
-	memory -= available_memory();
 	begin = now();
 	futex_wake(&gate->go, 1);
 	await_children();
@@ -118,14 +103,8 @@ static void measure(void)
 	add_metric(EXACT, LOWER, "sleeps", asked - n, asked, "sleeps_missing");
 	add_metric(RATE, HIGHER, "sleeps/s", n / took, n, "sleeps_per_s");
 	add_samples("oversleep", &late, true);
-	add_metric(EXACT, LOWER, "s", forked, nr_children, "start.forks_s");
 	add_metric(EXACT, LOWER, "s", ready, nr_children, "start.all_ready_s");
 	add_metric(EXACT, LOWER, "s", took, 1, "storm_s");
-	if (memory > 0)
-		add_metric(EXACT, LOWER, "kB", (double)memory / nr_children, nr_children,
-			   "memory_per_child");
-	else
-		add_absent("memory_per_child", "other work gave back more memory");
 }
 
 /* By default, as many children for each CPU as in the mail. */

@@ -30,8 +30,6 @@ static const char * const names[MOVES] = { "on_idle", "pushed", "pulled" };
 static int nr_rounds = 11;
 
 static int here = -1, there = -1;
-/* Why real-time tasks are not allowed, or NULL. */
-static const char *no_realtime;
 
 static struct task {
 	pthread_t thread;
@@ -76,10 +74,8 @@ static void *run_mover(void *unused)
 			sample(&samples, there, woken() - began);
 		return unused;
 	}
-	until = now() + NS_PER_S;
-	do
+	for (until = now() + NS_PER_S; !load(over) && now() < until; )
 		store(mover.on, sched_getcpu());
-	while (!load(over) && now() < until);
 	gave_up = !load(over);
 	return unused;
 }
@@ -90,9 +86,8 @@ static void *run_urgent(void *unused)
 	__u64 until, time;
 
 	await_go(&urgent, here, URGENT);
+	began = now();
 	store(urgent.on, here);
-	if (move == PUSHED)
-		began = now();
 	/* Until then the other urgent task keeps it from being there. */
 	for (until = now() + NS_PER_S; move == PULLED && !load(other_left) && now() < until; )
 		;
@@ -123,21 +118,11 @@ static void *run_other(void *unused)
 /* Returns when the task sleeps. */
 static void start(struct task *task, void *(*run)(void *unused))
 {
-	__u64 until = now() + PATIENCE;
-	const char *path, *text, *end = NULL;
-
 	*task = (struct task){ .on = -1 };
 	start_thread(&task->thread, run, NULL);
 	while (!load(task->tid))
 		sched_yield();
-	path = text_of("/proc/self/task/%d/stat", task->tid);
-	while (!end || end[2] != 'S') {
-		if (now() >= until)
-			give_up("a task does not sleep");
-		text = read_text(path);
-		must(text, "stat");
-		end = strrchr(text, ')');
-	}
+	await_sleep(task->tid, SYS_futex);
 }
 
 /* With as many runnable tasks as CPUs the one there may not be idle. */
@@ -189,15 +174,14 @@ static bool play(void)
 
 static void measure_move(void)
 {
+	const char *why = move == ON_IDLE ? NULL : why_no_realtime(URGENT);
 	int counted = 0, moved = 0;
 
 	if (move == ON_IDLE &&
-	    !strcmp(read_text("/proc/sys/kernel/sched_energy_aware") ?: "", "1")) {
-		add_absent(names[move], "energy-aware scheduling may prefer a busy CPU");
-		return;
-	}
-	if (move != ON_IDLE && no_realtime) {
-		add_absent(names[move], no_realtime);
+	    !strcmp(read_text("/proc/sys/kernel/sched_energy_aware") ?: "", "1"))
+		why = "energy-aware scheduling may prefer a busy CPU";
+	if (why) {
+		add_absent(names[move], why);
 		return;
 	}
 	samples_new(&samples);
@@ -244,7 +228,6 @@ static const char *cannot(void)
 	cpus_add(&two, here);
 	cpus_add(&two, there);
 	common.cpus = two;
-	no_realtime = why_no_realtime(URGENT);
 	return NULL;
 }
 

@@ -12,7 +12,6 @@
  */
 #define _GNU_SOURCE
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 
 #include "sched_latency.h"
 
@@ -76,14 +75,13 @@ static void choose_pairs(void)
 	int first = cpus_next(&common.cpus, -1), tried = 0;
 
 	for (enum distance i = 0; i < DISTANCES; i++) {
-		pairs[i].first = -1;
+		pairs[i] = (struct pair){ .first = -1, .second = -1 };
 		for (way = 0; way < WAYS; way++)
 			samples_new(&pairs[i].by[way].samples);
 	}
 	pairs[SAME_CPU].first = first;
 	pairs[SAME_CPU].second = first;
 	pairs[FREE].first = cpus_count(&common.cpus) > 1 ? first : -1;
-	pairs[FREE].second = -1;
 	for_each_cpu(a, &common.cpus) {
 		if (tried++ == 8)
 			break;
@@ -121,37 +119,26 @@ static void wait_for(struct side *side)
 	}
 }
 
-static long sleeps(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_THREAD, &usage);
-	return usage.ru_nvcsw;
-}
-
 /* Only the first thread ends a slice, so that none is left asleep. */
 static void *play(void *argument)
 {
 	struct side *side = argument;
 	__u64 counted_from = be_ready(&side->cpus, 0) + (__u64)(warm_up_ms * 1e6);
-	__u64 end = counted_from + (__u64)(slice_ms * 1e6), time, taken;
-	long before = sleeps(), after;
+	__u64 end = counted_from + (__u64)(slice_ms * 1e6), time;
+	long before = usage_of(RUSAGE_THREAD).ru_nvcsw, after;
 
 	if (side == &sides[0])
 		wake(side->other);
 	while (!load(stop)) {
 		wait_for(side);
 		time = woken();
-		if (load(stop))
-			break;
-		taken = time - stamp;
-		after = sleeps();
-		if (time >= counted_from) {
+		after = usage_of(RUSAGE_THREAD).ru_nvcsw;
+		if (time >= counted_from && !load(stop)) {
 			side->turns++;
 			if (after == before)
 				side->awake++;
 			else if (side == &sides[1] || cpus_count(&side->other->cpus) == 1)
-				sample(&slices->samples, ran_on(&side->cpus), taken);
+				sample(&slices->samples, ran_on(&side->cpus), time - stamp);
 		}
 		before = after;
 		/* A slice without a sample lasts longer: something else had the CPU. */
