@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-from schedlib.cache import cache_dir, lock
+from schedlib.cache import cache_dir, lock, temporary_files
 from schedlib.errors import SchedlineError
 from schedlib.paths import BUNDLE, BUNDLED_LIBRARIES, INSTALLED, PROJECT
 from schedlib.progress import only_on_a_terminal, step
@@ -66,7 +66,7 @@ def pinned(extra: str, *, download: bool = True) -> Path:
         # b4 takes each line on stderr for a failed check.
         with only_on_a_terminal(), lock(directory.with_name(f"{directory.name}.lock")):
             if not complete.is_file():
-                with step(f"installing the Python libraries of {extra} into the cache"):
+                with temporary_files(), step(f"installing the Python libraries of {extra} into the cache"):
                     _create(directory, extra)
     return directory / "bin/python"
 

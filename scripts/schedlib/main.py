@@ -218,7 +218,6 @@ def _guarded(words: Sequence[str]) -> int:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         wanted = "make room: df -h" if full else "see that this file can be read or written; schedline doctor"
         say(f"schedline: {where}{error.strerror or error}\n  next: {wanted}")
-        _keep_traceback(words)
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}:{last.lineno}"

@@ -42,6 +42,16 @@ def test_a_bug_is_an_error_and_no_verdict(
     assert "Traceback" in kept.read_text() and "check --kdir 'a b'" in kept.read_text()
 
 
+def test_a_full_disk_leaves_no_file_that_nobody_is_told_of(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(OSError(28, "No space left on device"), monkeypatch)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (cache / "crashes").touch()
+    assert main.start(["check"]) == 2
+    assert list(tmp_path.glob("schedline-*")) == []
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -137,9 +147,10 @@ def test_nothing_is_downloaded_where_it_must_not_be(cache: Path) -> None:
 def test_a_hook_says_nothing_of_libraries_that_are_installed(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """b4 took the line for a failed check."""
+    """b4 took the line for a failed check. What pip unpacks is in the cache: kill -9 left it in /tmp."""
 
     def run(argv: list[str]) -> subprocess.CompletedProcess[str]:
+        assert Path(os.environ["TMPDIR"]).is_relative_to(cache / "scratch")
         if "venv" in argv:
             Path(argv[-1]).mkdir(parents=True)
         return subprocess.CompletedProcess(argv, 0, "", "")

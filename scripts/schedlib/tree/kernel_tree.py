@@ -292,7 +292,7 @@ def _open_git(directory: Path, path: Path) -> Tree:
     src = directory / "src"
     commit = try_git(path, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").stdout.decode().strip()
     if not commit:
-        raise SchedlineError(f"{path} has no commit yet", "commit the kernel first, or give a tarball of it")
+        raise SchedlineError(f"{path} has no readable commit", "commit the kernel first, or give a tarball of it")
     shallow = Path(git(path, "rev-parse", "--path-format=absolute", "--git-path", "shallow"))
     if shallow.is_file():
         shutil.copyfile(shallow, src / ".git/shallow")

@@ -148,5 +148,5 @@ def test_absent_path_and_empty_repository(tmp_path: Path, cache: Path) -> None:
         open_kdir(cache, tmp_path / "nothing")
     write_files(tmp_path / "tree", FILES)
     git(tmp_path, "init", "-q", str(tmp_path / "tree"))
-    with pytest.raises(SchedlineError, match="no commit yet"):
+    with pytest.raises(SchedlineError, match="no readable commit"):
         open_kdir(cache, tmp_path / "tree")
