@@ -55,7 +55,7 @@ def test_all_files_are_looked_at() -> None:
         "github-premerge.yml": 1,
         "gitlab-premerge.yml": 2,
         "kernelci.yaml": 0,
-        "linaro-sched-latency.yaml": 1,
+        "linaro-sched-latency.yaml": 2,
     }
 
 
@@ -112,6 +112,7 @@ def test_a_job_tells_the_command_for_the_same_at_home(name: str) -> None:
 def test_kernelci_runs_a_collection_that_is_there() -> None:
     text = (CONFIGS / "ci/kernelci.yaml").read_text()
     assert re.findall(r"collections: (\w+)", text) == [COLLECTION]
+    assert f"TARGETS += {COLLECTION}" in text
     assert (SELFTESTS / COLLECTION / "Makefile").exists()
     assert re.findall(r"^- job: (\S+)$", text, re.M) == re.findall(r"^  (\S+):$", text, re.M)[:1]
 

@@ -219,11 +219,12 @@ def _hackbench(output: Output) -> Reading:
     return Reading(metrics)
 
 
-# stress-ng prints everything to stderr. Its YAML has the operations, its text the latencies of the first instance.
+# It prints to stderr, 0.19 to stdout. Its YAML has the operations, its text the latencies of the first instance.
 def _stress_ng(output: Output) -> Reading:
+    said = output.stdout + output.stderr
     # It exits with 0 even if it has skipped every stressor.
     reason = r"^stress-ng: \w+: +\[\d+\] (.*(?:skipping this stressor|No stress workers).*)$"
-    if refused := re.search(reason, output.stderr, re.M):
+    if refused := re.search(reason, said, re.M):
         return Reading(error=f"it ran nothing: {refused.group(1)}")
     if "out.yaml" not in output.files:
         raise Unreadable("it wrote no metrics")
@@ -234,13 +235,13 @@ def _stress_ng(output: Output) -> Reading:
         work("operations", "operations", operations),
         metric("operations_per_s", "1/s", "higher", "rate", rate, operations),
     ]
-    if found := re.findall(r"cyclic: +([0-9.]+)%: +(\d+) ns", output.stderr):
-        taken = min(operations, number(r"ns delay, (\d+) samples", output.stderr, "number of samples"))
+    if found := re.findall(r"cyclic: +([0-9.]+)%: +(\d+) ns", said):
+        taken = min(operations, number(r"ns delay, (\d+) samples", said, "number of samples"))
         wanted = {"50.00": "p50", "90.00": "p90", "99.00": "p99", "99.90": "p99_9"}
         values = {wanted[share]: float(value) for share, value in found if share in wanted}
-        values["max"] = number(r"cyclic: +min: \d+ ns, max: (\d+) ns", output.stderr, "maximum")
+        values["max"] = number(r"cyclic: +min: \d+ ns, max: (\d+) ns", said, "maximum")
         metrics += quantiles("latency", "ns", values, taken)
-    failed = re.search(r"stress-ng: fail:", output.stderr) is not None
+    failed = re.search(r"stress-ng: fail:", said) is not None
     return Reading(tuple(metrics), reported=int(failed))
 
 
