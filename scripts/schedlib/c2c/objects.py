@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-from msgspec import structs
+from msgspec import UNSET, UnsetType, structs
 
 from schedlib.c2c.c2c_options import KINDS, ObjectKind
 from schedlib.c2c.kernel_map import KernelMap, Symbol, last_before
@@ -47,7 +47,7 @@ class Watch(Strict, frozen=True):
     address: Address
     hops: tuple[Count, ...]
     optional: bool
-    allocated: bool = False
+    allocated: bool | UnsetType = UNSET
 
 
 def _missing(name: str, what: str) -> SchedlineError:
@@ -90,7 +90,7 @@ def _watches_of(known: KernelMap, name: str, kind: ObjectKind, cpus: int) -> Ite
         steps = (*rest[:-1], rest[-1] + offset, *behind) if rest else behind
         place = start if rest else start + offset
         key = f"{name}{path or '+0'}"
-        return Watch(key, name, path, 0, size, tag, kind.per_cpu, place, steps, optional, kind.allocated)
+        return Watch(key, name, path, 0, size, tag, kind.per_cpu, place, steps, optional, kind.allocated or UNSET)
 
     structure = known.structures[kind.tag]
     yield watch("", structure.size, kind.tag, 0)

@@ -215,13 +215,16 @@ def objects_of_kernel(
     # Where a base is no variable, as on arm64, slabs have no names yet.
     bases = [] if memory is None else [int(base, 16) for base in memory.bases if not base.startswith("=")]
     looked_at = {watch.key: watch for watch in watches(known, objects, cpus)}
-    wanted = ("key", "per_cpu", "allocated", "address", "hops")
     asked = {
         "offsets": {"name": offsets.name, "address": offsets.address},
         "per_cpu": per_cpu.address,
         "cpus": cpus,
         "areas": bases,
-        "watches": [{name: getattr(each, name) for name in wanted} for each in looked_at.values()],
+        "watches": [
+            {name: getattr(each, name) for name in ("key", "per_cpu", "address", "hops")}
+            | {"allocated": bool(each.allocated)}
+            for each in looked_at.values()
+        ],
         "pages": pages if bases else [],
         "arrays": [(name, *places) for name, places in memory.arrays.items()] if memory and bases else [],
     }
