@@ -229,7 +229,8 @@ class Run(Document, frozen=True, kw_only=True):
         """Why its figures prove nothing although it is DONE; empty if they do."""
         if self.process and self.process.reported:
             return f"it reports the status {self.process.reported}"
-        return "not every thread ran" if self.value("latency.idle_threads") else ""
+        idle = any(each.value for each in self.metrics if each.name.endswith((".idle_threads", ".idle_groups")))
+        return "not every thread ran" if idle else ""
 
     def content(self) -> int:
         """A hash of everything that was measured. It does not depend on when, where and in which boot."""

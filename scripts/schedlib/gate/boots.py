@@ -44,10 +44,12 @@ others in percent of one CPU."""
 
 @dataclass(slots=True)
 class Figure:
-    """One metric over the runs of one boot."""
+    """One metric over the runs of one boot. fewest, most: samples of a run."""
 
     values: list[float] = field(default_factory=list)
     samples: int = 0
+    fewest: int = 1 << 62
+    most: int = 0
 
     def of(self, method: Method) -> float:
         """The value of the boot: the mean of its runs, or their exceedances in a million samples (NaN of none)."""
@@ -101,6 +103,7 @@ class Boot:
             figure = self.figures.setdefault((run.row, metric.name), Figure())
             figure.values.append(metric.value)
             figure.samples += metric.n
+            figure.fewest, figure.most = min(figure.fewest, metric.n), max(figure.most, metric.n)
 
     def values(self, key: Key) -> list[float]:
         return self.figures[key].values if key in self.figures else []

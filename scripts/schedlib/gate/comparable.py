@@ -17,7 +17,7 @@ from statistics import median
 
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.run_file import read_run, refuse_copies
+from schedlib.formats.run_file import NOT_RECORDED, read_run, refuse_copies
 from schedlib.gate.boots import FOREIGN, LIMITS, STEAL, THROTTLED, UNRECORDED, Key, Side
 from schedlib.gate.gate_options import CUT, PLAN_FILE, PROGRESS_FILE
 from schedlib.gate.rules import Gate
@@ -34,10 +34,11 @@ _OVERLAP = 10.0
 _MORE_BOOTS = 0.2
 _FACTOR = 2.0
 _FEWER_SAMPLES = 2
-"""Of quantiles and exceedances no boot has more samples than so many times another of its kernel, and no median boot
-than the other kernel's."""
+"""No median boot has more samples than so many times the other kernel's, of quantiles and exceedances."""
+_ALWAYS_FEWER = 1.25
+"""The same if each boot of one kernel has fewer than each of the other."""
 _SAMPLES_FACTOR = 5
-"""The same of boots of one kernel for other metrics."""
+"""No run has more samples than so many times another of its kernel."""
 
 _NOT_HERE = ", and has no runs here"
 _MOST_TOLD = 3
@@ -142,19 +143,32 @@ def unequal_samples(base: Side, candidate: Side, key: Key) -> str:
     that stalls takes fewer samples in the same time, and those that are lacking are the slow ones. Of a rate such as a
     throughput there are fewer samples if the kernel is slower, so only boots of one kernel are compared.
     """
-    found = [[(boot.figures[key].samples, boot.id) for boot in side.boots] for side in (base, candidate)]
-    middles = [median(samples for samples, _ in side) for side in found]
-    drawn = base.about[key].kind in ("quantile", "exceedance")
-    if drawn and max(middles) > _FEWER_SAMPLES * min(middles):
+    found = [[(boot.figures[key], boot.id) for boot in side.boots] for side in (base, candidate)]
+    counts = [[figure.samples for figure, _ in side] for side in found]
+    one, other = middles = [median(side) for side in counts]
+    apart = max(map(min, counts)) > min(map(max, counts))
+    kind = base.about[key].kind
+    if kind in ("quantile", "exceedance"):
+        unlike = max(middles) > (_ALWAYS_FEWER if apart else _FEWER_SAMPLES) * min(middles)
+    else:
+        # A slower kernel does less in a time, and takes longer for a number: a run that was cut does less in less time.
+        values = [median(sum(figure.values) for figure, _ in side) for side in found] if kind == "rate" else [0.0]
+        by_value = [other * values[0], one * values[-1]] if all(values) else [1.0]
+        unlike = max(middles) > _FEWER_SAMPLES * min(middles) and max(by_value) > _FEWER_SAMPLES * min(by_value)
+    if unlike:
         return (
-            f"the median boot of the base has {middles[0]:g} samples and that of the candidate {middles[1]:g}: what "
-            "the others would have been is unknown"
+            f"the median boot of the base has {one:g} samples and that of the candidate {other:g}: what the others "
+            "would have been is unknown"
         )
-    for (fewest, few), (most, many) in ((min(side), max(side)) for side in found):
-        if most > (_FEWER_SAMPLES if drawn else _SAMPLES_FACTOR) * fewest:
+    for side in found:
+        (fewest, few), (most, many) = (
+            min((figure.fewest, boot) for figure, boot in side),
+            max((figure.most, boot) for figure, boot in side),
+        )
+        if most > _SAMPLES_FACTOR * fewest:
             return (
-                f"boot {few} has {fewest} samples and boot {many} has {most}: such values cannot be compared. Was a "
-                "run cut short? Repeat these boots"
+                f"a run of boot {few} has {fewest} samples and one of boot {many} has {most}: such values cannot be "
+                "compared. Was a run cut short? Repeat these boots"
             )
     return ""
 
@@ -199,6 +213,28 @@ def campaign_of(directories: Iterable[Path]) -> Path | None:
                 f"bring {PLAN_FILE} and {PROGRESS_FILE} of the campaign, too",
             )
     return None
+
+
+def refuse_other_plan(campaign: Path | None, directories: Sequence[Path], sides: Sequence[Side]) -> None:
+    """Reject runs that are not those of the plan beside them, and its kernels the wrong way round."""
+    if not campaign:
+        return
+    from schedlib.gate.boot_plan import read_plan, runs_of
+
+    kernels = read_plan(campaign).kernels
+    labels = [
+        next((row for row in kernels if runs_of(campaign, row.label).resolve() == each.resolve()), None)
+        for each in directories
+    ]
+    if labels[:2] == [*kernels[1::-1]]:
+        raise SchedlineError(f"the plan has {kernels[0].label} as the base", "name the base first")
+    for kernel, side in zip(labels, sides, strict=False):
+        known = side.fingerprint.get("kernel", frozenset())
+        if kernel and any(each.split()[:1] != [kernel.version] for each in known - {NOT_RECORDED}):
+            raise SchedlineError(
+                f"the plan has {kernel.version} as {kernel.label}, and there are runs of {min(known)}",
+                "bring the plan of these runs",
+            )
 
 
 def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequence[Side]) -> tuple[str, Verdict]:
@@ -271,8 +307,14 @@ def attempts_of(campaign: Path | None, directory: Path, side: Side) -> tuple[lis
         # Somebody may have given another name to the directory of the runs, or removed some of them.
         labels = {each.label for each in kernels if runs_of(campaign, each.label).resolve() == directory.resolve()}
         labels |= {one.kernel for one in attempts if one.boot_id in begun}
+        if unknown := {each.name for each in (campaign / CUT).glob("*")} - {each.boot_id for each in attempts}:
+            raise SchedlineError(
+                f"{PROGRESS_FILE} of {campaign} does not know {CUT}/{min(unknown)}", "bring the whole one"
+            )
         for one in (each for each in attempts if each.kernel in labels):
-            why = f"boot {one.place + 1}: {one.state}, {one.why}" if one.failed else None
+            # Only the last one may still come.
+            why = None if one is attempts[-1] else f"boot {one.place + 1}: it never ended"
+            why = f"boot {one.place + 1}: {one.state}, {one.why}" if one.failed else why
             if one.state == "done":
                 why = "" if one.boot_id in begun else f"{one.boot_id} was done{_NOT_HERE}"
             planned.append((one.boot_id, why))

@@ -114,6 +114,7 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
         absent.get(name) or read_side(read[place].runs if read else place, name) for name, place in directories.items()
     ]
     base, candidate = sides[:2]
+    comparable.refuse_other_plan(campaign, both, sides)
     comparable.refuse_incomparable([side for side in sides if side.boots or side.failed], gate)
     notes = []
     # A kernel whose notes cannot be read has an empty build-id.

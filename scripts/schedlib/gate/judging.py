@@ -29,7 +29,7 @@ _LARGEST = 1e18
 """No time in ns, rate or count is larger: 30 years."""
 
 _TIMES = ("ns", "us", "ms", "s", "nsec", "usec", "msec", "sec", "seconds", "ticks", "unknown")
-_CLOCK = "a coarse clock hides changes. Measure both kernels with the same one"
+_CLOCK = 'a coarse clock hides changes. Take a finer one; for exact figures method = "equal"'
 _UNIT_FACTOR = 100
 """No kernel is so much faster: another unit is."""
 
@@ -263,6 +263,8 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
         found = decide(whole, gate.alpha, gate.looks, gate.family, look)
         if found.failed.any() or found.passed.all():
             break
+    # A PASS does not hide what boots behind it show.
+    later = together(sample.evidence(looks[-1], pairs=gate.pairs) for sample in samples).doubtful
     rows = []
     for place, (sample, trouble) in enumerate(zip(samples, troubles, strict=True)):
         row = _row(sample, look, trouble)
@@ -270,6 +272,8 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
             verdict, over = Verdict.INCONCLUSIVE, False
             if found.failed[place]:
                 verdict, reason = Verdict.FAIL, f"worse than the budget of {sample.rule.budget:g}{sample.per}"
+            elif found.passed[place] and look < looks[-1] and later[place]:
+                reason = f"all {looks[-1]} boots of each kernel look worse than the first {look}: begin a new campaign"
             elif found.passed[place]:
                 verdict, over = Verdict.PASS, bool(whole.over_budget[place])
                 reason = f"bad boots of the candidate: {', '.join(row.far)}" if row.far else ""

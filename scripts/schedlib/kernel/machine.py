@@ -92,7 +92,10 @@ def machine_name() -> str:
 def machine_id() -> str:
     """A hash that tells this machine from others of its model; empty if nothing does, as in a ramdisk."""
     known = _line(Path("/etc/machine-id"))
-    return _fnv1a(f"{known} {_line(Path('/proc/device-tree/serial-number'))}".encode()) if known else ""
+    # Images that were copied have one machine-id. Addresses that are not made at boot differ.
+    ports = sorted(each.parent for each in Path("/sys/class/net").glob("*/addr_assign_type") if _line(each) == "0")
+    told = [_line(Path("/proc/device-tree/serial-number")), *(_line(port / "address") for port in ports)]
+    return _fnv1a(" ".join([known, *told]).encode()) if known else ""
 
 
 def boot_id() -> str:

@@ -303,7 +303,9 @@ CHANGES: Sequence[tuple[Sequence[Change], int | None, str]] = [
     ([without("governor", "candidate", 10)], None, "between base and candidate: '(not recorded)' / 'performance'"),
     ([each("base", STILL)], 3, "what happened beside rt_wakeup is recorded in one of base and candidate alone"),
     # A kernel that stalls takes fewer samples; and no kernel is a thousand times faster.
-    ([each("candidate", of_metric(n=600))], 0, ""),
+    ([each("candidate", of_metric(n=850))], 0, ""),
+    ([each("candidate", of_metric(n=600))], 3, "has 1000 samples and that of the candidate 600"),
+    ([each("candidate", of_metric(n=600), 4)], 0, ""),
     ([each("base", of_metric(n=90)), each("candidate", of_metric(n=90))], None, "of fewer than 100 it is a maximum"),
     ([each("candidate", of_metric(n=100), 5)], 3, "Was a run cut short?"),
     ([each("candidate", of_metric(n=400))], 3, "has 1000 samples and that of the candidate 400"),
@@ -338,15 +340,43 @@ def test_two_boots_that_began_in_one_second(campaign: Campaign) -> None:
     assert "which one machine cannot do" in campaign.told()[1]
 
 
+def test_boots_behind_the_look_that_passes(campaign: Campaign) -> None:
+    """A PASS at ten boots hid ten more that were half slower."""
+    campaign.boots(noise(1, 20), [value * (1 + (place >= 10) / 2) for place, value in enumerate(noise(2, 20))])
+    code, said = campaign.told()
+    assert code == 3 and "all 20 boots of each kernel look worse than the first 10" in " ".join(said.split())
+
+
+def test_a_run_that_was_cut_beside_whole_ones(campaign: Campaign) -> None:
+    """The samples of a boot were compared, and not those of its runs."""
+    campaign.boots(noise(1), noise(2), runs=3)
+    rewrite(campaign.candidate, of_metric(n=150), 1)
+    code, said = campaign.told()
+    assert code == 3 and "has 150 samples and one of boot" in " ".join(said.split())
+
+
+def test_threads_that_never_ran(campaign: Campaign) -> None:
+    """Those of cyclictest alone were looked at."""
+    campaign.boots(noise(1), noise(2))
+    idle = {"name": "timer.idle_threads", "unit": "threads", "direction": "lower", "kind": "exact", "value": 1, "n": 1}
+    rewrite(campaign.candidate, lambda run: run["metrics"].append(idle), 1)
+    code, said = campaign.told()
+    assert code == 2 and "not every thread ran" in " ".join(said.split())
+
+
 def test_boots_with_a_tenth_of_the_work(campaign: Campaign) -> None:
     """Throughput of runs that were cut short was judged as that of whole ones."""
     campaign.gates = HIGHER
     campaign.boots(noise(1), noise(2), name="rate_per_s", direction="higher", kind="rate")
     rewrite(campaign.candidate, of_metric(n=100), 5)
     code, said = campaign.told()
-    assert code == 3 and "has 100 samples and boot candidate-0-9 has 1000" in said
+    assert code == 3 and "has 100 samples and one of boot candidate-0-9 has 1000" in said
     rewrite(campaign.candidate, of_metric(n=100))
-    assert campaign.told()[0] == 0  # a kernel that is slower gets less done
+    code, said = campaign.told()
+    assert code == 3 and "has 1000 samples and that of the candidate 100" in said
+    # A kernel that is slower gets less done.
+    rewrite(campaign.candidate, lambda run: run["metrics"][0].update(value=run["metrics"][0]["value"] / 10))
+    assert campaign.told()[0] == 1
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def sides(campaign: Campaign) -> tuple[Side, Side]:
     return read_side(campaign.base, "base"), read_side(campaign.candidate, "candidate")
 
 
-@pytest.mark.parametrize(("samples", "said"), [(100_000, True), (2_001, True), (2_000, False), (999, False)])
+@pytest.mark.parametrize(("samples", "said"), [(100_000, True), (5_001, True), (5_000, False), (999, False)])
 def test_very_unequal_samples_are_noticed(samples: int, said: bool, campaign: Campaign) -> None:
     campaign.boots(noise(1), noise(2))
     campaign.save(campaign.candidate, run("candidate", "x", 500, [metric(9876, n=samples)]))

@@ -283,3 +283,33 @@ def test_a_kernel_against_itself_is_told_first(campaign: Campaign) -> None:
     rewrite(campaign.candidate, lambda run: run["fingerprint"].update(kernel="7.3.4-candidate #1 SMP", build_id=""))
     code, said = campaign.told()
     assert code == 0 and "A/A" not in said
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "said"),
+    [
+        ("swapped", None, "the plan has base as the base"),
+        ("renamed to each other", None, "the plan has 7.3.4-base as base, and there are runs of 7.3.4-candidate"),
+        ("unknown cut boots", None, "does not know cut/1"),
+        ("never ended", 3, "candidate lost 3 of 13 attempts (boot 1: it never ended; boot 1: it never ended"),
+    ],
+)
+def test_a_plan_that_contradicts_the_runs(how: str, code: int | None, said: str, campaign: Campaign) -> None:
+    """All of these passed."""
+    write_plan(campaign, 0, 0)
+    base, candidate = campaign.base, campaign.candidate
+    if how == "swapped":
+        base, candidate = candidate, base
+    elif how == "renamed to each other":
+        base.rename(campaign.place / "x")
+        candidate.rename(base)
+        (campaign.place / "x").rename(candidate)
+    elif how == "unknown cut boots":
+        document.write(campaign.place.parent / "cut/1" / PLAN, RUN_PLAN)
+    else:
+        path = campaign.place.parent / PROGRESS_FILE
+        progress = document.read(path, GateProgress, "")
+        begun = [BootAttempt(0, "candidate", "running", "0", f"x{number}", "") for number in range(3)]
+        document.write(path, replace(progress, attempts=(*begun, *progress.attempts)))
+    found, text = told("gate", base, candidate, *campaign.words()[3:])
+    assert (found, said in " ".join(text.split())) == (code, True), text
