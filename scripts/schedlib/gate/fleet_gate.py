@@ -391,6 +391,9 @@ def fleet_text(document: FleetGateDocument) -> str:
 
 def _lines(document: FleetGateDocument) -> Iterator[str]:
     first = [note for note in document.notes if note.startswith(f"{document.status.name}: ")]
+    over = {each.name: _over_budget(each.groups) for each in document.metrics}
+    if failed := [f"{name} is worse on {where}" for name, where in over.items() if where]:
+        first.insert(0, f"{document.status.name}: {'; '.join(failed)}")
     machines, judged = (sum(getattr(model, name) for model in document.models) for name in ("machines", "judged"))
     look = f", looked at {document.look} boots of each kernel" if document.look else ""
     said = f"{judged} of {machines} machines are judged, of {len(document.models)} models{look}"

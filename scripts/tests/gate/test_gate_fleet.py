@@ -66,6 +66,7 @@ def test_models_that_regress_are_named(
     assert (found_code, row["verdict"], said in text) == (code, "FAIL" if code else "PASS", True)
     failed = names([each for each in row["groups"] if each["verdict"] == "FAIL" and each["kind"] == "model"])
     assert failed == [name for name, (_, change) in models.items() if change > 0]
+    assert text.startswith("FAIL: timer.p99 is worse on ") == (code == 1)
 
 
 @pytest.mark.parametrize("exact", [False, True])
