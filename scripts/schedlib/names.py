@@ -74,6 +74,12 @@ def pack_files(directories: Iterable[Path] = ()) -> tuple[str, ...]:
     return tuple(sorted(found - {""}))
 
 
+def variables() -> frozenset[tuple[str, str]]:
+    """The variables of contracts, each behind the file that defines it."""
+    with plain_toml(str(CONFIGS / "contracts/variables.toml")) as contracts:
+        return frozenset((each.get("file", ""), each.get("name", "")) for each in contracts.get("variable", ()))
+
+
 def pack_rule_ids() -> tuple[str, ...]:
     found: list[str] = []
     for name in pack_names():

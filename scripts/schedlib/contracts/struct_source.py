@@ -68,8 +68,10 @@ _OPEN = re.compile(r"(typedef\b)?\s*(?:(?:static|extern|const)\s+)*(struct|union
 
 
 def without_comments(text: str) -> str:
-    """C without comments and without the text of strings; its lines keep their numbers."""
-    return _NO_CODE.sub(lambda match: '""' if match[0][0] == '"' else "\n" * match[0].count("\n"), text)
+    """C without comments and without the text of strings, and plain structures; its lines keep their numbers."""
+    bare = _NO_CODE.sub(lambda match: '""' if match[0][0] == '"' else "\n" * match[0].count("\n"), text)
+    # A lock's structure is opened so.
+    return re.sub(r"\bcontext_lock_struct\((\w+)[^()\n]*\)", r"struct \1", bare)
 
 
 class Line(NamedTuple):

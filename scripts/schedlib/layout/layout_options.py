@@ -224,7 +224,7 @@ class LayoutOptions:
     )
     commit: str | None = option("--commit REV", "--patch of a commit of your git tree")
     staged: bool = flag("--staged", "--patch of what `git commit` would commit")
-    between: str | None = option("--range A..B", "--patch of the difference of two revisions")
+    between: str | None = option("--range A..B", "--patch of the commits that B has and A has not, as one change")
     install_hook: bool = flag("--install-hook", "let git commit and b4 run this for your tree (--kdir)")
     form: str | None = option(
         "--format FORMAT",

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from schedlib.contracts.contract_rules import Rules
+from schedlib.contracts.struct_source import without_comments
 from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.git import git, try_git
 from schedlib.kernel.kconfig import parse_config
@@ -50,6 +51,9 @@ _USUAL = ("kernel/fork.o", "kernel/sched/core.o", "init/main.o", "net/core/dev.o
 
 _NO_MEMBER = re.compile(r"^struct \w+;|^[A-Z]\w+\(.*|\b(?:container_of|offsetof)\(.*|/\*(?:[^*]|\*(?!/))*", re.M)
 """Where a structure's name does not make it a member of another."""
+
+_DECIDES = re.compile(r"#(?!\s*(?:pragma\s+once|define|undef)\b)|[A-Z_][A-Z0-9_]*\s*\(.*[^;]$|__\w+\(")
+"""A line that may decide what others mean: a directive, or a use of a macro that is no statement."""
 
 OURS = "--arch x86_64"
 """The option that asks for schedline's own configurations where a tree was built."""
@@ -81,6 +85,13 @@ def chosen_build(options: LayoutOptions | InitOptions) -> OwnBuild | None:
             f"{build} holds no build of {tree}", f"make O={build} kernel/sched/core.o, or drop --build"
         )
     return None
+
+
+def _decides(both: tuple[str, str]) -> bool:
+    """Whether a file gives definitions another meaning by more than its own definitions."""
+    one, other = ([line.strip() for line in without_comments(text).split("\n")] for text in both)
+    rows = [[line for line in side if _DECIDES.match(line)] for side in (one, other)]
+    return rows[0] != rows[1]
 
 
 @dataclass(frozen=True)
@@ -132,9 +143,10 @@ class OwnBuild:
         return next((each for each in records if file in self.read_by(each)), None)
 
     def reader_of(self, file: str) -> tuple[Path, str] | None:
-        """What kbuild left of an object that was made from a header, and its .c file; None if none is found."""
+        """What kbuild left of an object that was made from a file, and its .c file; None if none is found."""
         records = filter(None, (self.record_for(file), *map(self.record_of, _USUAL)))
-        return next(((each, self._source(each)[1]) for each in records if file in self.read_by(each)), None)
+        found = ((each, self._source(each)[1]) for each in records)
+        return next(((each, source) for each, source in found if file in {*self.read_by(each), source}), None)
 
     @cached_property
     def _texts(self) -> dict[Path, str]:
@@ -243,8 +255,10 @@ class Versions:
         shown = cache(self._shown)
         for file, both in self.texts.items():
             its, seen = raw_changes(both), list[str]()
-            reader = self.own.reader_of(file) if its and file.endswith(".h") else None
-            if reader and self._is_used(its, {*self.own.read_by(reader[0]), reader[1]} - {file}):
+            conditions = "\n".join(re.findall(r"^[ \t]*#[ \t]*(?:el)?if.*", both[1], re.M))
+            unlike = _decides(both) or any(True for name in its for _ in mentions(conditions, name))
+            reader = self.own.reader_of(file) if unlike or (its and file.endswith(".h")) else None
+            if reader and (unlike or self._is_used(its, {*self.own.read_by(reader[0]), reader[1]} - {file})):
                 seen = shown(*reader)
                 rows += [(reader[1], name.removeprefix("struct ")) for name in seen if name.startswith("struct ")]
             names += [*its, *seen]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
-from schedlib.names import pack_files
+from schedlib.names import pack_files, variables
 from schedlib.paths import COMMAND
 from schedlib.process import must, run
 from schedlib.verdict import Verdict
@@ -29,8 +29,10 @@ _FILES = re.compile(
 
 MAKEFILE = re.compile(r"(?:^|/)(?:Makefile|Kbuild)[^/]*$")
 
+_WORD = re.compile(r"\w+")
+
 _DEFINES = re.compile(
-    r"\s*(?:#\s*(?:define|undef|pragma)\b|typedef\b|enum\b)|.*\\$"
+    r"\s*(?:#\s*(?:define|undef|pragma|if|ifdef|ifndef|elif|else)\b|typedef\b|enum\b)|.*\\$"
     r"|\s+(?!else\b)(?:\d[\w +*]*|\(.*\)|[A-Za-z_]\w*(?:\s*=[^;]*)?,?)\s*(?:/\*.*)?$"
 )
 """A line that may be of a macro, an enumeration or a typedef. What it means is asked of the compiler."""
@@ -142,8 +144,10 @@ def git_revisions(
     if not dots:
         raise SchedlineError(f"{between} is no range", f"--range {between}..HEAD")
     first, last = _commit(kdir, before or "HEAD"), _commit(kdir, after.lstrip(".") or "HEAD")
-    # A...B begins where both have their last commit in common.
-    return (git(kdir, "merge-base", first, last) if after.startswith(".") else first), last
+    # Where both have their last commit in common: A may have gone on since.
+    if not (begin := try_git(kdir, "merge-base", first, last).stdout.decode().strip()):
+        raise SchedlineError(f"{between}: git finds no commit that both have", "name a range of one history")
+    return begin, last
 
 
 def _commit(kdir: Path, revision: str) -> str:
@@ -166,7 +170,7 @@ def install_hook(kdir: Path | None) -> Verdict:
     schedline = shlex.join(COMMAND)
     hook = kdir / found.stdout.decode().strip() / "pre-commit"
     if hook.exists() and hook.read_text() != _HOOK.format(schedline=schedline):
-        line = f"{schedline} layout --kdir . --staged --quiet"
+        line = f"{schedline} layout --kdir . --staged --quiet; [ $? -ne 1 ] || exit 1"
         raise SchedlineError(f"{hook} exists, and stays as it is", f"add a line to it: {line}")
     hook.parent.mkdir(parents=True, exist_ok=True)
     hook.write_text(_HOOK.format(schedline=schedline))
@@ -201,6 +205,9 @@ def touches_layout(patch: bytes, contracts: Sequence[Path] = ()) -> bool:
     bare = re.search(rb"^\+\+\+ \S*\.c\b.*\n@@ -(?:[2-9]|\d\d).*@@\s*$", patch, re.M)
     is_bare = bare and not re.search(rb"^(?:diff --git |@@ .*@@ \S)", patch, re.M)
     changed = (*added_lines(patch), *removed_lines(patch))
+    named = variables()
+    if any((file, word) in named for file, _, line in changed if line[:1].strip() for word in _WORD.findall(line)):
+        return True
     flags = any(MAKEFILE.search(file) and FLAG.search(line) for file, _, line in changed)
     flags |= any(
         file == "kernel/bounds.c" or (file.endswith(".c") and _DEFINES.match(line)) for file, _, line in changed

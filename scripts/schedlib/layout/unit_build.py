@@ -75,7 +75,7 @@ _MEASURES = re.compile(r"\b(?:sizeof|_*typeof\w*|_*[aA]lign[oO]f\w*|__builtin_\w
 _EDGE = re.compile(rf"[{{}};]|{_LITERAL}")
 _MARKER = re.compile(r'^# \d+ "([^"\n]*)".*\n', re.M)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\\\n]|\\(?:.|\n))*", re.M)
-_DEFINE = re.compile(r"^[ \t]*#[ \t]*(?:define|undef)[ \t]+(\w.*)\n", re.M)
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*(?:define|(undef))[ \t]+(\w.*)\n", re.M)
 _NO_TYPE = re.compile(r"^[ \t]*#[ \t]*(?:\d|include|error|warning).*\n", re.M)
 _PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?!once)(.*)", re.M)
 
@@ -363,7 +363,8 @@ def _said(text: str) -> tuple[list[str], list[str]]:
         for at, part in _declarations(code, raw="#if" in code)
         if "{" in part or "typedef" in part
     )
-    return _DEFINE.findall(text), [f"{marks[bisect(marks, (end,)) - 1][1]} {part}\n" for end, part in chunks]
+    macros = [" ".join(row[::-1]) for row in _DEFINE.findall(text)]
+    return macros, [f"{marks[bisect(marks, (end,)) - 1][1]} {part}\n" for end, part in chunks]
 
 
 def _meanings(chunk: str) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Moment, Strict, Word
 from schedlib.git import git, try_git
+from schedlib.progress import say
 from schedlib.runs.packages import revision
 from schedlib.tree.changes import apply_mail, hunks, read_mail
 from schedlib.tree.kernel_tree import Tree
@@ -87,11 +88,15 @@ def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> P
     """A series between two revisions, or of the mails in a file on top of the base."""
     first = revision(tree, base, "--base")
     last = _applied(tree, first, mbox) if mbox else revision(tree, head or "HEAD", "--head")
-    if try_git(tree.src, "merge-base", "--is-ancestor", first, last).returncode:
+    # The base may have gone on since.
+    if not (begin := try_git(tree.src, "merge-base", first, last).stdout.decode().strip()):
         raise SchedlineError(
-            f"{base} is not an ancestor of {head}, so their difference is not one series",
-            f"give the revision that the series is based on: git merge-base {base} {head}",
+            f"{base} and {head or 'HEAD'} have no commit in common that git can read",
+            "give the revision that the series is based on; of a shallow clone git fetch --unshallow",
         )
+    if begin != first:
+        say(f"the series leaves {base} at {begin[:12]}, which is its base")
+    first = begin
     if not (rows := git(tree.src, "rev-list", "--reverse", "--no-merges", f"{first}..{last}").split()):
         raise SchedlineError(f"there is no patch between {base} and {head or mbox}", "give two that differ")
     diff = try_git(tree.src, "diff", "--full-index", first, last).stdout

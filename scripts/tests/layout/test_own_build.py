@@ -439,7 +439,7 @@ def test_a_line_of_an_enumeration_may_be_a_header_of_its_own(built: Built) -> No
     code, said = built.judge(
         built.patch("drivers/toy/names.h", "(one)", "(one)\n" + "".join(f"NAME(of_{at})\n" for at in range(40)))
     )
-    assert code == 0 and "changed: toy" in said, said
+    assert code == 0 and "changed: inner, toy" in said, said
 
 
 @pytest.mark.parametrize("built", ["in place", "O="], indirect=True)
@@ -596,6 +596,35 @@ def test_a_c_file_of_which_no_structure_changes(built: Built, old: str, new: str
     (built.tree / SOURCE).write_text(f"#include <linux/types.h>\n{text}{users}")
     code, said = built.judge(built.patch(SOURCE, old, new))
     assert code == 0 and f"NOTE: struct user{NONE}" in said, said
+
+
+@pytest.mark.parametrize("built", ["in place"], indirect=True)
+@pytest.mark.parametrize(
+    ("file", "old", "new", "tag"),
+    [
+        (INNER, "#if 1", "#if 0", "second"),
+        (INNER, "MEMBER(one)\n", "MEMBER(one)\nMEMBER(two)\n", "second"),
+        (TOY, "#undef EARLY", "#define EARLY", "second"),
+        (TOY, "char held;", "char held, more;", "third"),
+        (SOURCE, "#if 1", "#if 0", "last"),
+    ],
+)
+def test_what_a_definition_means_is_decided_elsewhere(built: Built, file: str, old: str, new: str, tag: str) -> None:
+    """By a condition, a list for a macro, the order of headers, a macro that opens a structure: nothing was said."""
+    which = "#if 1\n#define LENGTH 4\n#else\n#define LENGTH 8\n#endif\n"
+    members = '#define MEMBER(name) char name;\n#include "inner.h"\n#undef MEMBER\n'
+    second = f"struct second {{\n{members}\tchar all[LENGTH + SIZE];\n}};\n"
+    early = "#undef EARLY\n#ifdef EARLY\n#define SIZE 8\n#else\n#define SIZE 1\n#endif\n"
+    third = "#define context_lock_struct(name) struct name\ncontext_lock_struct(third) {\n\tchar held;\n};\n"
+    toy = (built.tree / TOY).read_text().replace("struct toy {", f"{early}{second}{third}struct toy {{")
+    last = f"{which.replace('LENGTH', 'OWN')}struct last {{\n\tchar all[OWN];\n}};\n"
+    inner = (
+        f"#ifdef MEMBER\nMEMBER(one)\n#elif !defined(INNER)\n#define INNER\nstruct inner {{ int a; }};\n{which}#endif\n"
+    )
+    texts = {INNER: inner, TOY: f'#include "inner.h"\n{toy}'}
+    write_files(built.tree, texts | {SOURCE: (built.tree / SOURCE).read_text() + last})
+    code, said = built.judge(built.patch(file, old, new))
+    assert code == 0 and f"NOTE: struct {tag}{NONE}" in said, said
 
 
 @pytest.mark.parametrize("built", ["in place"], indirect=True)
