@@ -180,12 +180,21 @@ def digest_of(*parts: object) -> str:
     return hashlib.sha256("\0".join(texts).encode(errors="surrogateescape")).hexdigest()[:20]
 
 
-def cached(place: Path, parts: Sequence[object], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """A JSON object that depends on these parts alone: from its file in this directory, or made and kept there."""
+def cached(
+    place: Path,
+    parts: Sequence[object],
+    make: Callable[[], dict[str, Any]],
+    keeps: Callable[[dict[str, Any]], bool] = lambda _: True,
+) -> dict[str, Any]:
+    """A JSON object that depends on these parts alone: from its file in this directory, or made and kept there.
+
+    `keeps`: whether one would be the same if it were made again.
+    """
     file = place / f"{digest_of(*parts)}.json"
-    if (found := read_json(file)) is None:
+    if (found := read_json(file)) is None or not keeps(found):
         found = make()
-        write_json(file, found)
+        if keeps(found):
+            write_json(file, found)
     return found
 
 

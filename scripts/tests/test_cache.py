@@ -193,3 +193,10 @@ def test_what_is_used_stays(full: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_contradictions(words: list[str], full: Path) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["cache", *words])
+
+
+def test_an_answer_that_may_be_another_the_next_time_is_not_kept(tmp_path: Path) -> None:
+    """A mutant that a busy machine had hidden was called a survivor on an idle one, too."""
+    answers = iter(({"good": 0}, {"good": 1}, {"good": 2}))
+    made = [module.cached(tmp_path, ("x",), lambda: next(answers), lambda each: each["good"] > 0) for _ in range(3)]
+    assert [each["good"] for each in made] == [0, 1, 1]

@@ -78,6 +78,12 @@ def aliases(name: str) -> set[str]:
     return {name, ":".join(name.split(":")[:2]), name.split(":")[-1]}
 
 
+def test_code_of_other_files_was_not_compared() -> None:
+    """A mutant of kernel/time/hrtimer.c that nothing noticed was equivalent, since kernel/sched/ was the same."""
+    diff = b"--- a/kernel/time/hrtimer.c\n+++ b/kernel/time/hrtimer.c\n"
+    assert fate_of(Mutant("x", killed_by=("a:b",), diff=diff), frozenset(), True) is Fate.SURVIVED
+
+
 def test_each_mutant_of_the_project_names_what_kills_it() -> None:
     listed = [name for place in (KUNIT, SELFTESTS) for name in load_expected(place / "tests.txt", None)]
     known = {alias for name in listed for alias in aliases(name)}
