@@ -38,3 +38,8 @@ def try_git(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git where the caller handles failure."""
     return run([*_PREFIX, "-C", repository, *words], env=_ENVIRONMENT | dict(env or {}), stdin=stdin)
+
+
+def merge_base(repository: Path, one: str, other: str) -> str:
+    """The last commit that two have in common; empty if git finds none."""
+    return try_git(repository, "merge-base", one, other).stdout.decode().strip()

@@ -140,21 +140,20 @@ def unequal_samples(base: Side, candidate: Side, key: Key) -> str:
     """Why the boots' values of a metric are not alike: their numbers of samples differ too much, by the factors above.
 
     A quantile of a few samples is another quantity than one of many: it spreads more, and a high one is lower. A kernel
-    that stalls takes fewer samples in the same time, and those that are lacking are the slow ones. Of a rate such as a
-    throughput there are fewer samples if the kernel is slower, so only boots of one kernel are compared.
+    that stalls takes fewer samples in the same time, and those that are lacking are the slow ones. For a rate a slower
+    kernel does less in a time, or takes longer for a number; a run that was cut did less, and in less time.
     """
     found = [[(boot.figures[key], boot.id) for boot in side.boots] for side in (base, candidate)]
     counts = [[figure.samples for figure, _ in side] for side in found]
     one, other = middles = [median(side) for side in counts]
     apart = max(map(min, counts)) > min(map(max, counts))
-    kind = base.about[key].kind
+    kind, unlike = base.about[key].kind, False
     if kind in ("quantile", "exceedance"):
         unlike = max(middles) > (_ALWAYS_FEWER if apart else _FEWER_SAMPLES) * min(middles)
-    else:
-        # A slower kernel does less in a time, and takes longer for a number: a run that was cut does less in less time.
-        values = [median(sum(figure.values) for figure, _ in side) for side in found] if kind == "rate" else [0.0]
-        by_value = [other * values[0], one * values[-1]] if all(values) else [1.0]
-        unlike = max(middles) > _FEWER_SAMPLES * min(middles) and max(by_value) > _FEWER_SAMPLES * min(by_value)
+    elif kind == "rate" and max(middles) > _FEWER_SAMPLES * min(middles):
+        rates = [median(sum(figure.values) for figure, _ in side) for side in found]
+        times = [count / rate for count, rate in zip(middles, rates, strict=True) if rate]
+        unlike = len(times) == 2 and max(times) > _FEWER_SAMPLES * min(times)
     if unlike:
         return (
             f"the median boot of the base has {one:g} samples and that of the candidate {other:g}: what the others "
@@ -216,11 +215,14 @@ def campaign_of(directories: Iterable[Path]) -> Path | None:
 
 
 def refuse_other_plan(campaign: Path | None, directories: Sequence[Path], sides: Sequence[Side]) -> None:
-    """Reject runs that are not those of the plan beside them, and its kernels the wrong way round."""
+    """Reject runs that are not those of the plan and the progress beside them, and kernels the wrong way round."""
     if not campaign:
         return
-    from schedlib.gate.boot_plan import read_plan, runs_of
+    from schedlib.gate.boot_plan import read_plan, read_progress, runs_of
 
+    known = {each.boot_id for each in read_progress(campaign).attempts}
+    if unknown := {each.name for each in (campaign / CUT).glob("*")} - known:
+        raise SchedlineError(f"{PROGRESS_FILE} of {campaign} does not know {CUT}/{min(unknown)}", "bring the whole one")
     kernels = read_plan(campaign).kernels
     labels = [
         next((row for row in kernels if runs_of(campaign, row.label).resolve() == each.resolve()), None)
@@ -229,10 +231,10 @@ def refuse_other_plan(campaign: Path | None, directories: Sequence[Path], sides:
     if labels[:2] == [*kernels[1::-1]]:
         raise SchedlineError(f"the plan has {kernels[0].label} as the base", "name the base first")
     for kernel, side in zip(labels, sides, strict=False):
-        known = side.fingerprint.get("kernel", frozenset())
-        if kernel and any(each.split()[:1] != [kernel.version] for each in known - {NOT_RECORDED}):
+        ran = side.fingerprint.get("kernel", frozenset())
+        if kernel and any(each.split()[:1] != [kernel.version] for each in ran - {NOT_RECORDED}):
             raise SchedlineError(
-                f"the plan has {kernel.version} as {kernel.label}, and there are runs of {min(known)}",
+                f"the plan has {kernel.version} as {kernel.label}, and there are runs of {min(ran)}",
                 "bring the plan of these runs",
             )
 
@@ -307,10 +309,6 @@ def attempts_of(campaign: Path | None, directory: Path, side: Side) -> tuple[lis
         # Somebody may have given another name to the directory of the runs, or removed some of them.
         labels = {each.label for each in kernels if runs_of(campaign, each.label).resolve() == directory.resolve()}
         labels |= {one.kernel for one in attempts if one.boot_id in begun}
-        if unknown := {each.name for each in (campaign / CUT).glob("*")} - {each.boot_id for each in attempts}:
-            raise SchedlineError(
-                f"{PROGRESS_FILE} of {campaign} does not know {CUT}/{min(unknown)}", "bring the whole one"
-            )
         for one in (each for each in attempts if each.kernel in labels):
             # Only the last one may still come.
             why = None if one is attempts[-1] else f"boot {one.place + 1}: it never ended"

@@ -264,7 +264,8 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
         if found.failed.any() or found.passed.all():
             break
     # A PASS does not hide what boots behind it show.
-    later = together(sample.evidence(looks[-1], pairs=gate.pairs) for sample in samples).doubtful
+    last = looks[-1]
+    later = together(sample.evidence(last, pairs=gate.pairs) for sample in samples).doubtful if look < last else ()
     rows = []
     for place, (sample, trouble) in enumerate(zip(samples, troubles, strict=True)):
         row = _row(sample, look, trouble)
@@ -272,8 +273,8 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
             verdict, over = Verdict.INCONCLUSIVE, False
             if found.failed[place]:
                 verdict, reason = Verdict.FAIL, f"worse than the budget of {sample.rule.budget:g}{sample.per}"
-            elif found.passed[place] and look < looks[-1] and later[place]:
-                reason = f"all {looks[-1]} boots of each kernel look worse than the first {look}: begin a new campaign"
+            elif found.passed[place] and look < last and later[place]:
+                reason = f"all {last} boots of each kernel look worse than the first {look}: begin a new campaign"
             elif found.passed[place]:
                 verdict, over = Verdict.PASS, bool(whole.over_budget[place])
                 reason = f"bad boots of the candidate: {', '.join(row.far)}" if row.far else ""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from schedlib.errors import SchedlineError
-from schedlib.git import git, try_git
+from schedlib.git import git, merge_base, try_git
 from schedlib.names import pack_files, variables
 from schedlib.paths import COMMAND
 from schedlib.process import must, run
@@ -145,7 +145,7 @@ def git_revisions(
         raise SchedlineError(f"{between} is no range", f"--range {between}..HEAD")
     first, last = _commit(kdir, before or "HEAD"), _commit(kdir, after.lstrip(".") or "HEAD")
     # Where both have their last commit in common: A may have gone on since.
-    if not (begin := try_git(kdir, "merge-base", first, last).stdout.decode().strip()):
+    if not (begin := merge_base(kdir, first, last)):
         raise SchedlineError(f"{between}: git finds no commit that both have", "name a range of one history")
     return begin, last
 

@@ -13,7 +13,7 @@ from typing import Literal
 from schedlib.errors import SchedlineError
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Moment, Strict, Word
-from schedlib.git import git, try_git
+from schedlib.git import git, merge_base, try_git
 from schedlib.progress import say
 from schedlib.runs.packages import revision
 from schedlib.tree.changes import apply_mail, hunks, read_mail
@@ -89,7 +89,7 @@ def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> P
     first = revision(tree, base, "--base")
     last = _applied(tree, first, mbox) if mbox else revision(tree, head or "HEAD", "--head")
     # The base may have gone on since.
-    if not (begin := try_git(tree.src, "merge-base", first, last).stdout.decode().strip()):
+    if not (begin := merge_base(tree.src, first, last)):
         raise SchedlineError(
             f"{base} and {head or 'HEAD'} have no commit in common that git can read",
             "give the revision that the series is based on; of a shallow clone git fetch --unshallow",
