@@ -140,9 +140,9 @@ def test_git_is_asked_for_the_patch(series: Path, cache: Path, capsys: pytest.Ca
     for commit in ("HEAD", ":/Change 2"):
         assert run(*kdir, "--commit", commit) is Verdict.FAIL
     assert run(*kdir, "--range", "HEAD~2..HEAD") is Verdict.FAIL
-    # What others did since is not in it.
-    other = git(series, "commit-tree", "HEAD^{tree}", "-p", "HEAD~2", "-m", "others").strip()
-    assert run(*kdir, "--range", f"{other}..HEAD~1") is Verdict.PASS
+    # What others took away since is not in it.
+    other = git(series, "commit-tree", "HEAD~1^{tree}", "-p", "HEAD", "-m", "others").strip()
+    assert run(*kdir, "--range", f"{other}..HEAD") is Verdict.INCONCLUSIVE
     assert run(*kdir, "--commit", "HEAD~1") is Verdict.PASS
     assert run(*kdir, "--staged") is Verdict.INCONCLUSIVE
     assert "nothing is staged\n  next: git add FILE\n" in capsys.readouterr().err
