@@ -314,7 +314,7 @@ void be_prompt(void)
 
 /* In percent of the time of the CPUs, but realtime: of one CPU. */
 struct disturbance {
-	double steal, irq, others, realtime, hidden, throttled;
+	double busy, steal, irq, others, realtime, hidden, throttled;
 	/* Why the figures may be spoiled; empty if they are not. */
 	char why[160];
 };
@@ -327,6 +327,7 @@ struct results {
 	char error[256];
 	/* The first wake-up beyond --threshold-us; broken_cpu is one too high. */
 	int broken_cpu;
+	bool tracing_off;
 	__u64 broken_ns;
 	struct disturbance disturbance;
 	int nr_metrics;
@@ -498,6 +499,9 @@ void samples_new(struct samples *samples)
 /* Only the first one beyond the threshold stops tracing. */
 static void note_threshold(int cpu, __u64 ns)
 {
+	static const char * const directories[] = {
+		"/sys/kernel/tracing", "/sys/kernel/debug/tracing",
+	};
 	char text[80];
 	int none = 0;
 
@@ -506,10 +510,9 @@ static void note_threshold(int cpu, __u64 ns)
 		return;
 	all->broken_ns = ns;
 	sprintf(text, "sched_latency: CPU %d was %.1f us late\n", cpu, ns / 1e3);
-	if (!write_text(text, "/sys/kernel/tracing/trace_marker") ||
-	    !write_text("0", "/sys/kernel/tracing/tracing_on")) {
-		write_text(text, "/sys/kernel/debug/tracing/trace_marker");
-		write_text("0", "/sys/kernel/debug/tracing/tracing_on");
+	for (size_t i = 0; i < ARRAY_SIZE(directories) && !all->tracing_off; i++) {
+		write_text(text, text_of("%s/trace_marker", directories[i]));
+		all->tracing_off = write_text("0", text_of("%s/tracing_on", directories[i]));
 	}
 }
 
@@ -797,20 +800,29 @@ void wake_from_cluster(const struct place *place, int wakeups, int patience,
 /* The largest number of a process. */
 #define MOST_PIDS	(4 << 20)
 
-/* What each process had, by its number, when the run began. */
+/* What each task had, by its number, when the run began. */
 static __u32 *ticks;
+
+static double jiffy_ns(void)
+{
+	struct timespec jiffy = {};
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy);
+	return jiffy.tv_nsec;
+}
 
 /* Count what the CPUs had, with a sign: below 0 before the run, above 0 after it. */
 static void count_cpus(int sign, struct disturbance *found)
 {
-	unsigned long long irq, softirq, steal;
+	unsigned long long user, nice, system, irq, softirq, steal;
 	FILE *file = fopen("/proc/stat", "re");
 	char line[512];
 	int of;
 
 	while (file && fgets(line, sizeof(line), file) && !strncmp(line, "cpu", 3))
-		if (sscanf(line, "cpu%d %*u %*u %*u %*u %*u %llu %llu %llu", &of, &irq, &softirq,
-			   &steal) == 4 && cpus_has(&common.cpus, of)) {
+		if (sscanf(line, "cpu%d %llu %llu %llu %*u %*u %llu %llu %llu", &of, &user, &nice,
+			   &system, &irq, &softirq, &steal) == 7 && cpus_has(&common.cpus, of)) {
+			found->busy += sign * (double)(user + nice + system);
 			found->irq += sign * (double)(irq + softirq);
 			found->steal += sign * (double)steal;
 		}
@@ -820,61 +832,107 @@ static void count_cpus(int sign, struct disturbance *found)
 		found->throttled += sign * atof(read_text(text_of(THROTTLED, sysfs, cpu)) ?: "");
 }
 
-/* What processes had since the last call, and the name of the busiest. */
-static void read_others(struct disturbance *found, double per_tick, char *busiest)
+/* What a task had since the last call; the busiest gets a name. Returns that of kernel threads. */
+static double read_task(const char *path, struct disturbance *found, double per_tick, double *most,
+			char *busiest)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
-	double most = 0;
+	/* Numbered as in proc(5). */
+	unsigned long fields[42] = {};
+	const char *text = read_text(path), *name = text ? strchr(text, '(') : NULL;
+	char *end = name ? strrchr(name, ')') : NULL;
+	int pid = atoi(text ?: ""), len;
+	double share;
+
+	if (!end || pid <= 0 || pid >= MOST_PIDS)
+		return 0;
+	len = end + 1 - name;
+	for (int i = 3; *end && i < 42; i++) {
+		end += strcspn(end, " ");
+		end += strspn(end, " ");
+		fields[i] = strtoul(end, NULL, 10);
+	}
+	/* A task that is new began with 0. */
+	share = (fields[14] + fields[15] - ticks[pid]) * per_tick;
+	ticks[pid] = fields[14] + fields[15];
+	if (!cpus_has(&common.cpus, fields[39]))
+		return 0;
+	if (fields[9] & KERNEL_THREAD)
+		return share;
+	if (fields[41] == SCHED_FIFO || fields[41] == SCHED_RR || fields[41] == SCHED_DEADLINE)
+		found->realtime += share;
+	else
+		found->others += share / cpus_count(&common.cpus);
+	if (share > *most) {
+		*most = share;
+		snprintf(busiest, 64, "pid %d %.*s", pid, len < 20 ? len : 20, name);
+	}
+	return 0;
+}
+
+/* The same of all tasks but those of this run. */
+static double read_tasks(struct disturbance *found, double per_tick, char *busiest)
+{
+	DIR *proc = opendir("/proc"), *tasks;
+	struct dirent *entry, *task;
+	double most = 0, kernel = 0;
 
 	while (proc && (entry = readdir(proc))) {
-		/* Numbered as in proc(5). */
-		unsigned long fields[42] = {};
 		pid_t pid = atoi(entry->d_name);
-		char *text, *end;
-		double share;
 
-		if (pid <= 0 || pid >= MOST_PIDS || pid == getpid() || pid == getppid())
+		if (pid <= 0 || pid == getpid() || pid == getppid())
 			continue;
-		text = read_text(text_of("/proc/%d/stat", pid));
-		end = text ? strrchr(text, ')') : NULL;
-		if (!end)
-			continue;
-		for (int i = 3; *end && i < 42; i++) {
-			end += strcspn(end, " ");
-			end += strspn(end, " ");
-			fields[i] = strtoul(end, NULL, 10);
-		}
-		/* A process that is new began with 0. */
-		share = (fields[14] + fields[15] - ticks[pid]) * per_tick;
-		ticks[pid] = fields[14] + fields[15];
-		if (fields[9] & KERNEL_THREAD || !cpus_has(&common.cpus, fields[39]))
-			continue;
-		if (fields[41] == SCHED_FIFO || fields[41] == SCHED_RR ||
-		    fields[41] == SCHED_DEADLINE)
-			found->realtime += share;
-		else
-			found->others += share / cpus_count(&common.cpus);
-		if (share > most) {
-			most = share;
-			snprintf(busiest, 64, "pid %d %.20s", pid, strchr(text, '('));
-		}
+		tasks = opendir(text_of("/proc/%d/task", pid));
+		while (tasks && (task = readdir(tasks)))
+			if (task->d_name[0] != '.')
+				kernel += read_task(text_of("/proc/%d/task/%s/stat", pid,
+							    task->d_name),
+						    found, per_tick, &most, busiest);
+		if (tasks)
+			closedir(tasks);
 	}
 	if (proc)
 		closedir(proc);
+	return kernel;
 }
 
-static void note_disturbance(struct disturbance *found, __u64 took)
+/* In ns, of this run. */
+static double own_time(void)
 {
-	double per_tick = 100.0 * NS_PER_S / took / sysconf(_SC_CLK_TCK);
-	double of_all = per_tick / cpus_count(&common.cpus);
+	double us = 0;
+
+	for (int who = RUSAGE_CHILDREN; who <= RUSAGE_SELF; who++) {
+		struct rusage usage = usage_of(who);
+
+		us += 1e6 * (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+		      usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+	}
+	return 1e3 * us;
+}
+
+/* @own: what this run had of the time that it @took, in ns. */
+static void note_disturbance(struct disturbance *found, __u64 took, double own)
+{
+	double per_tick = 100.0 * NS_PER_S / took / sysconf(_SC_CLK_TCK), kernel, unseen;
+	int nr_cpus = cpus_count(&common.cpus);
 	char busiest[64] = "";
 
 	count_cpus(1, found);
 	/* A CPU that went offline takes its counts along. */
-	found->steal = fmax(of_all * found->steal, 0);
-	found->irq = fmax(of_all * found->irq, 0);
-	read_others(found, per_tick, busiest);
+	found->steal = fmax(per_tick / nr_cpus * found->steal, 0);
+	found->irq = fmax(per_tick / nr_cpus * found->irq, 0);
+	kernel = read_tasks(found, per_tick, busiest);
+	/*
+	 * Tasks that have ended, or that a container hides, are what is left of the busy time.
+	 * That is a count of samples, one in a jiffy: three standard deviations are no finding.
+	 */
+	unseen = per_tick / nr_cpus * found->busy - percent(own, (double)took * nr_cpus) -
+		 found->others - (found->realtime + kernel) / nr_cpus;
+	if (unseen > 150 / sqrt(took / jiffy_ns() * nr_cpus)) {
+		if (unseen > found->others)
+			sprintf(busiest, "tasks that have ended or are hidden");
+		found->others += unseen;
+	}
+	found->others = fmin(found->others, 100);
 	if (found->steal >= MOST_STEAL)
 		sprintf(found->why, "the hypervisor stole %.1f %% of the time", found->steal);
 	else if (found->others >= MOST_OTHERS)
@@ -1177,6 +1235,13 @@ static void replace_file(const char *what, const char *path, const char *text)
 	ksft_exit_fail_msg("%s %s: %s\n", what, path, strerror(error));
 }
 
+static const char *directory_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? text_of("%.*s", (int)(slash + 1 - path), path) : ".";
+}
+
 /* In file.json, file-2.json and so on, and in the directory of a runner. */
 static void keep_run(const struct workload *workload, const struct results *results,
 		     const char *command, const char *status)
@@ -1223,7 +1288,7 @@ static const struct option_row common_rows[] = {
 };
 
 /* Of the kselftests' runner, and of cyclictest: nothing else is done here. */
-#define IGNORED		"kmq"
+#define IGNORED		"kmqnS"
 
 static int type_of(const struct option_row *row)
 {
@@ -1370,10 +1435,16 @@ struct recorded {
 	double low[MOST_SESSIONS + 1], high[MOST_SESSIONS + 1];
 };
 
+/* A limit of the user, and where it is from. */
+struct user_limit {
+	char name[64], unit[16];
+	double value;
+	const char *text, *source;
+};
+
 static struct {
 	char path[PATH_MAX], valid_for[4096];
-	/* Limits of the user, and where they are from. */
-	const char *limits[MOST_LIMITS], *source;
+	struct user_limit limits[MOST_LIMITS];
 	int nr_limits, nr_sessions, nr_recorded;
 	char sessions[MOST_SESSIONS + 1][64];
 	struct recorded recorded[MOST_RECORDED];
@@ -1381,12 +1452,20 @@ static struct {
 	char *others;
 } base;
 
+/* Those of --limit come first, and replace those of the file. */
 static void add_limit(const char *text, const char *source)
 {
+	struct user_limit limit = { .text = strdup(text), .source = source };
+
+	if (sscanf(text, "%63[^=]=%lf%15s", limit.name, &limit.value, limit.unit) < 2 ||
+	    !(limit.value >= 0 && limit.value < 1e15))
+		ksft_exit_fail_msg("%s: '%s' is no limit such as timer.max=80us\n", source, text);
+	for (int i = 0; i < base.nr_limits; i++)
+		if (source == base.path && !strcmp(base.limits[i].name, limit.name))
+			return;
 	if (base.nr_limits == MOST_LIMITS)
 		ksft_exit_fail_msg("%s: more than %d limits\n", source, MOST_LIMITS);
-	base.limits[base.nr_limits++] = strdup(text);
-	base.source = source;
+	base.limits[base.nr_limits++] = limit;
 }
 
 /* A new one has no value in any session. */
@@ -1408,15 +1487,14 @@ static struct recorded *recorded_of(const char *name)
 /* What follows the name of the program; false if it is nothing of the above. */
 static bool parse_line(char *text)
 {
-	char *word = strtok(text, " "), *rest;
+	char *word = strtok(text, " \t"), *rest;
 	struct recorded *recorded;
 
 	if (!word)
 		return false;
 	if (strchr(word, '=')) {
-		if (!common.limit)
-			add_limit(word, base.path);
-		return !strtok(NULL, " ");
+		add_limit(word, base.path);
+		return !strtok(NULL, " \t");
 	}
 	if (!strcmp(word, "for")) {
 		word = strtok(NULL, "");
@@ -1441,25 +1519,41 @@ static bool parse_line(char *text)
 	return base.nr_sessions && !strtok(NULL, " ");
 }
 
-static void read_limits(const char *tool)
+/* Whether a line begins with the name of a program that is beside this one. */
+static bool names_program(const char *line)
+{
+	char self[PATH_MAX] = "";
+
+	return readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 ||
+	       !access(text_of("%s%.*s", directory_of(self), (int)strcspn(line, " \t"), line),
+		       X_OK);
+}
+
+/* @named: the user chose the file. */
+static void read_limits(const char *tool, bool named)
 {
 	size_t len = strlen(tool), room = 0, size;
 	FILE *file = fopen(base.path, "re"), *others;
 	char *line = NULL;
 
-	if (!file && errno != ENOENT && common.limits)
+	if (!file && named && (errno != ENOENT || !common.record))
 		ksft_exit_fail_msg("%s: %s\n", base.path, strerror(errno));
 	others = open_memstream(&base.others, &size);
 	for (int number = 1; file && getline(&line, &room, file) > 0; number++) {
-		bool own = !strncmp(line, tool, len) && line[len] == ' ';
+		char *text = line + strspn(line, " \t"), *rest;
+		bool own = strcspn(text, " \t\n") == len && !strncmp(text, tool, len);
 
 		line[strcspn(line, "\n")] = '\0';
+		rest = text + len + 1;
 		/* In a limit no space is in front of the sign. */
-		if (!own || line[len + 1 + strcspn(line + len + 1, " =")] == '=')
+		if (!own || (text[len] && rest[strcspn(rest, " \t=")] == '='))
 			fprintf(others, "%s\n", line);
-		if (own && !parse_line(line + len + 1))
+		if (own && !(text[len] && parse_line(rest)))
 			ksft_exit_fail_msg("%s:%d: not a line of limits or of a baseline\n",
 					   base.path, number);
+		if (*text && *text != '#' && !own && !names_program(text))
+			ksft_print_msg("%s:%d is not used: no such program beside %s\n",
+				       base.path, number, tool);
 	}
 	free(line);
 	fclose(others);
@@ -1621,16 +1715,15 @@ static void judge_above(struct verdict *verdict, const struct test *test,
  */
 static double limit_ns(const struct test *test)
 {
-	struct timespec jiffy = {}, grain = {};
-	double limit = 1e6 * test->most_ms;
+	double limit = 1e6 * test->most_ms, jiffy = jiffy_ns();
+	struct timespec grain = {};
 
-	clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy);
 	clock_getres(CLOCK_MONOTONIC, &grain);
 	if (test->most_ms == TURN_MS)
-		return fmax(3 * jiffy.tv_nsec, limit);
+		return fmax(3 * jiffy, limit);
 	if (test->most_ms != TIMER_MS)
 		return limit;
-	return grain.tv_nsec > 1 ? 2 * jiffy.tv_nsec : fmax(jiffy.tv_nsec / 2, limit);
+	return grain.tv_nsec > 1 ? 2 * jiffy : fmax(jiffy / 2, limit);
 }
 
 /*
@@ -1763,7 +1856,7 @@ static const char *why_disturbed(const struct batch *batch)
 }
 
 struct limits {
-	double lowest, highest, limit;
+	double lowest, highest, more, limit;
 	int nr;
 };
 
@@ -1771,8 +1864,7 @@ struct limits {
 static struct limits limits_of(const char *name, enum tolerance tolerance, bool inverted)
 {
 	const struct recorded *recorded = recorded_of(name);
-	struct limits found = { INFINITY, -INFINITY, 0, 0 };
-	double more = tolerances[tolerance];
+	struct limits found = { INFINITY, -INFINITY, tolerances[tolerance], 0, 0 };
 
 	for (int i = 0; i < base.nr_sessions; i++) {
 		double low = recorded->low[i], high = recorded->high[i];
@@ -1783,8 +1875,9 @@ static struct limits limits_of(const char *name, enum tolerance tolerance, bool 
 		found.highest = fmax(found.highest, inverted ? 1 / low : high);
 		found.nr++;
 	}
-	more *= found.nr == 1 ? 2 : 1;
-	found.limit = tolerance == POINTS ? found.highest + more : found.highest * (1 + more);
+	found.more *= found.nr == 1 ? 2 : 1;
+	found.limit = tolerance == POINTS ? found.highest + found.more :
+		      found.highest * (1 + found.more);
 	return found;
 }
 
@@ -1807,8 +1900,9 @@ static int compare(struct verdict *verdict, const struct test *test, const struc
 	say(verdict, "%s %s", name, figure(unit, value));
 	if (metric->cpu >= 0)
 		sprintf(verdict->text + strlen(verdict->text), " on CPU %d", metric->cpu);
-	say(verdict, "at %s %s, of %d sessions", inverted ? "least" : "most",
-	    figure(unit, inverted ? 1 / known.limit : known.limit), known.nr);
+	say(verdict, "at %s %s, of %d session%s", inverted ? "least" : "most",
+	    figure(unit, inverted ? 1 / known.limit : known.limit), known.nr,
+	    known.nr == 1 ? "" : "s");
 	if (test->reference) {
 		/* If the reference itself has moved, a ratio to it proves nothing. */
 		costs = limits_of(test->reference, MEDIAN, false);
@@ -1823,7 +1917,7 @@ static int compare(struct verdict *verdict, const struct test *test, const struc
 	if ((inverted ? 1 / value : value) > known.limit)
 		return KSFT_FAIL;
 	sees = points ? known.limit - known.lowest : known.limit / known.lowest - 1;
-	if (sees <= 2.000001 * tolerances[test->tolerance])
+	if (sees <= 2.000001 * known.more)
 		return KSFT_PASS;
 	say(verdict, "sessions differ too much: only +%.3g%s would fail",
 	    points ? sees : 100 * sees, points ? " points" : " %");
@@ -1862,6 +1956,33 @@ static double unit_ns(const char *unit)
 	       !strcmp(unit, "s") ? 1e9 : 0;
 }
 
+/* The limit in the unit of the metric, or the end of the program. */
+static double scaled_limit(const struct user_limit *limit, const struct metric *metric)
+{
+	double scale = strcmp(limit->unit, metric->unit) ?
+		       unit_ns(limit->unit) / unit_ns(metric->unit) : 1;
+
+	if (!(scale > 0 && scale < INFINITY))
+		ksft_exit_fail_msg("%s: %s: %s is in %s\n", limit->source, limit->text,
+				   limit->name, metric->unit);
+	return limit->value * scale;
+}
+
+/* Against the first run, before others follow. */
+static void check_limits(const struct results *run)
+{
+	for (int i = 0; i < base.nr_limits; i++) {
+		const struct user_limit *limit = &base.limits[i];
+		const struct metric *metric = find_metric(run, limit->name);
+
+		if (metric)
+			scaled_limit(limit, metric);
+		else if (!why_absent(run, limit->name))
+			ksft_exit_fail_msg("%s: %s: there is no such metric\n", limit->source,
+					   limit->text);
+	}
+}
+
 static void judge_limits(struct verdict *verdict, const struct batch *batch)
 {
 	if (!base.nr_limits) {
@@ -1869,35 +1990,24 @@ static void judge_limits(struct verdict *verdict, const struct batch *batch)
 		say(verdict, "no --limit, and none in %.300s", base.path);
 	}
 	for (int i = 0; i < base.nr_limits; i++) {
-		const char *text = base.limits[i], *unit;
-		double limit, scale;
-		char name[64];
-		int end;
+		const struct user_limit *limit = &base.limits[i];
 
-		if (sscanf(text, "%63[^=]=%lf%n", name, &limit, &end) != 2 ||
-		    !(limit >= 0 && limit < 1e15))
-			ksft_exit_fail_msg("%s: '%s' is no limit such as timer.max=80us\n",
-					   base.source, text);
-		unit = text + end;
 		for (int run = 0; run < batch->nr; run++) {
-			const struct metric *metric = find_metric(batch->runs[run], name);
+			const struct metric *metric = find_metric(batch->runs[run], limit->name);
+			double most;
 
-			if (!metric && !why_absent(batch->runs[run], name))
-				ksft_exit_fail_msg("%s: %s: there is no such metric\n",
-						   base.source, text);
 			if (!metric) {
-				verdict->result = missing(verdict, batch->runs[0], name);
+				int result = missing(verdict, batch->runs[run], limit->name);
+
+				if (verdict->result != KSFT_FAIL)
+					verdict->result = result;
 				break;
 			}
-			scale = strcmp(unit, metric->unit) ?
-				unit_ns(unit) / unit_ns(metric->unit) : 1;
-			if (!(scale > 0 && scale < INFINITY))
-				ksft_exit_fail_msg("%s: %s: %s is in %s\n", base.source, text, name,
-						   metric->unit);
+			most = scaled_limit(limit, metric);
 			if (!run)
-				say(verdict, "%s, from %.200s", text, base.source);
-			if (metric->direction == HIGHER ? metric->value >= limit * scale :
-			    metric->value <= limit * scale)
+				say(verdict, "%s, from %.200s", limit->text, limit->source);
+			if (metric->direction == HIGHER ? metric->value >= most :
+			    metric->value <= most)
 				continue;
 			verdict->result = KSFT_FAIL;
 			say(verdict, "%s in run %d", figure(metric->unit, metric->value), run + 1);
@@ -1985,8 +2095,9 @@ static void add_session(const struct workload *workload, const struct batch *bat
 	/* Another program may have written it meanwhile. */
 	base.nr_sessions = 0;
 	base.nr_recorded = 0;
-	base.nr_limits = common.limit ? base.nr_limits : 0;
-	read_limits(workload->name);
+	while (base.nr_limits && base.limits[base.nr_limits - 1].source == base.path)
+		base.nr_limits--;
+	read_limits(workload->name, false);
 	if (base.nr_sessions && strcmp(base.valid_for, valid_now(workload)))
 		ksft_exit_fail_msg("--record: the baseline in %s is for %s; use other --limits\n",
 				   base.path, base.valid_for);
@@ -2024,8 +2135,8 @@ static void add_session(const struct workload *workload, const struct batch *bat
 	}
 	replace_file("--record:", base.path, text);
 	free(text);
-	ksft_print_msg("the baseline has %d sessions now: %s\n", base.nr_sessions - first,
-		       base.path);
+	ksft_print_msg("the baseline has %d session%s now: %s\n", base.nr_sessions - first,
+		       base.nr_sessions - first == 1 ? "" : "s", base.path);
 }
 
 /* Running. */
@@ -2034,17 +2145,19 @@ static void run_child(const struct workload *workload)
 {
 	struct disturbance found = {};
 	char none[64];
+	double own;
 	__u64 began;
 
 	json_rows.file = fmemopen(json_rows.text, MOST_TEXT, "w");
 	json_bars.file = fmemopen(json_bars.text, MOST_TEXT, "w");
 	ticks = shared_memory(MOST_PIDS * sizeof(*ticks));
 	take_references();
-	read_others(&found, 0, none);
+	read_tasks(&found, 0, none);
 	count_cpus(-1, &found);
+	own = own_time();
 	began = now();
 	workload->measure();
-	note_disturbance(&found, now() - began);
+	note_disturbance(&found, now() - began, own_time() - own);
 	take_references();
 	for (size_t i = 0; i < ARRAY_SIZE(references); i++)
 		add_metric(QUANTILE, NEITHER, "ns", median_of(costs[i], nr_costs), nr_costs,
@@ -2053,8 +2166,6 @@ static void run_child(const struct workload *workload)
 	watch_cpus(workload);
 	if (common.threshold_us)
 		add_metric(EXACT, LOWER, "wake-ups", beyond_threshold(), 1, "beyond_threshold");
-	else
-		add_absent("beyond_threshold", "no --threshold-us");
 	all->done = true;
 	_exit(KSFT_PASS);
 }
@@ -2095,8 +2206,9 @@ static void print_run(const struct results *run)
 		ksft_print_msg("disturbed: %s\n", run->disturbance.why);
 	if (!run->broken_cpu)
 		return;
-	ksft_print_msg("CPU %d woke up %.1f us late, beyond %g us; tracing is off\n",
-		       run->broken_cpu - 1, run->broken_ns / 1e3, common.threshold_us);
+	ksft_print_msg("CPU %d woke up %.1f us late, beyond %g us; %s\n", run->broken_cpu - 1,
+		       run->broken_ns / 1e3, common.threshold_us,
+		       run->tracing_off ? "tracing is off" : "tracing could not be stopped");
 	fflush(stdout);
 	if (common.on_threshold && system(common.on_threshold))
 		ksft_print_msg("--on-threshold failed: %s\n", common.on_threshold);
@@ -2119,6 +2231,8 @@ static struct batch run_batch(const struct workload *workload, const char *comma
 		if (!run->done)
 			ksft_exit_fail_msg("%s\n", run->error);
 		print_run(run);
+		if (!batch.nr)
+			check_limits(run);
 		batch.runs[batch.nr++] = run;
 	}
 	return batch;
@@ -2127,7 +2241,7 @@ static struct batch run_batch(const struct workload *workload, const char *comma
 int workload_main(const struct workload *workload, int argc, char **argv)
 {
 	static struct verdict verdicts[MOST_TESTS];
-	const char *command = argv[0], *why, *config;
+	const char *command = argv[0], *why, *config, *chosen;
 	struct batch batch;
 
 	for (int i = 1; i < argc; i++) {
@@ -2141,15 +2255,26 @@ int workload_main(const struct workload *workload, int argc, char **argv)
 	}
 	ksft_print_header();
 	parse_options(workload, argc, argv);
+	if (common.on_threshold && !common.threshold_us)
+		ksft_exit_fail_msg("--on-threshold needs --threshold-us\n");
+	if (common.record && common.inject_us)
+		ksft_exit_fail_msg("--record: a baseline cannot be made with --inject-delay-us\n");
+	if (common.json && access(directory_of(common.json), W_OK))
+		ksft_exit_fail_msg("--json %s: %s\n", common.json, strerror(errno));
 	for (char *one = strtok(strdup(common.limit ?: ""), ","); one; one = strtok(NULL, ","))
 		add_limit(one, "--limit");
+	if (common.threshold_us) {
+		add_limit("beyond_threshold=0wake-ups", "--threshold-us");
+		base.limits[base.nr_limits - 1].text =
+			text_of("wake-ups at most %g us late", common.threshold_us);
+	}
 	choose_cpus();
 	read_machine();
 	config = getenv("XDG_CONFIG_HOME") ?: text_of("%s/.config", getenv("HOME") ?: "");
+	chosen = common.limits ?: getenv("SCHED_LATENCY_LIMITS");
 	snprintf(base.path, sizeof(base.path), "%s",
-		 common.limits ?: getenv("SCHED_LATENCY_LIMITS") ?:
-		 text_of("%s/sched_latency/%s", config, machine.name));
-	read_limits(workload->name);
+		 chosen ?: text_of("%s/sched_latency/%s", config, machine.name));
+	read_limits(workload->name, chosen);
 	json_rows.text = shared_memory(MOST_TEXT);
 	json_bars.text = shared_memory(MOST_TEXT);
 	why = workload->cannot ? workload->cannot() : NULL;

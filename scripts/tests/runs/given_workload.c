@@ -46,6 +46,8 @@ static void measure(void)
 		return;
 	value = add_metric(QUANTILE, getenv("HIGHER") ? HIGHER : LOWER, "ns", values[run % nr], 1,
 			   "value");
+	if (getenv("ABSENT"))
+		add_absent(getenv("ABSENT"), "it is not here");
 	value->cpu = atoi(getenv("CPU") ?: "-1");
 	add_metric(QUANTILE, LOWER, "ns", values[run % nr], 1, "twin");
 	other = add_metric(QUANTILE, LOWER, "ns", 1, 1, "other");

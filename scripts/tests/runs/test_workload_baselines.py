@@ -40,7 +40,9 @@ class Machine:
 
     def run(self, values: Sequence[float], *words: str, **environment: str) -> tuple[int, str]:
         self.counter.write_text("0\n")
-        environment = {"SCHED_LATENCY_LIMITS": str(self.path), "COUNTER": str(self.counter)} | environment
+        if self.path.exists() or "--record" in words:
+            environment = {"SCHED_LATENCY_LIMITS": str(self.path)} | environment
+        environment = {"COUNTER": str(self.counter)} | environment
         return self.place.run("harness", *words, VALUES=" ".join(map(str, values)), **environment)
 
     def record(self, *sessions: float, **environment: str) -> None:
@@ -68,9 +70,9 @@ def machine(harness: Path, tmp_path: Path) -> Machine:
         # Above the highest session, whatever the others are.
         ((100, 102, 105), "median", 115, 116, "115.5 ns, of 3 sessions"),
         # One session says nothing of the drift.
-        ((100,), "median", 119, 121, "120 ns, of 1 sessions"),
+        ((100,), "median", 119, 121, "120 ns, of 1 session"),
         ((100, 100), "tail", 139, 141, "140 ns, of 2 sessions"),
-        ((100,), "tail", 179, 181, "180 ns, of 1 sessions"),
+        ((100,), "tail", 179, 181, "180 ns, of 1 session"),
         ((0, 0), "points", 0.9, 1.1, "1 ns, of 2 sessions"),
         ((5, 5.5), "points", 6.4, 6.6, "6.5 ns, of 2 sessions"),
     ],
@@ -99,6 +101,8 @@ MOVED = "# SKIP twin {} ipi.* reference.ipi moved to {} ns, recorded 10 ns to 10
         # The median of a batch counts.
         ((100, 100), {}, "median", [105] * 3 + [900] * 2, {}, "^ok "),
         ((100, 100), {}, "median", [105] * 2 + [900] * 3, {}, "^not ok "),
+        # Of one session the doubled tolerance counts for that, too.
+        ((100,), {}, "median", [100], {}, "^ok 1 median # value 100 ns; at most 120 ns, of 1 session$"),
         # Sessions that differ too much are no pass. What is beyond even that fails nevertheless.
         (
             (100, 110),
@@ -150,14 +154,14 @@ def test_what_differs_within_a_session_counts(machine: Machine) -> None:
     machine.run([100] * 15 + [130] * 5, "--record")
     assert "\nharness value 100-130\n" in machine.path.read_text()
     line = machine.line("median", [140] * RUNS)
-    assert "# SKIP value 140 ns; at most 156 ns, of 1 sessions; sessions differ too much: only +56 % would fail" in line
+    assert "# SKIP value 140 ns; at most 156 ns, of 1 session; sessions differ too much: only +56 % would fail" in line
     machine.run([100] * 15 + [130] * 5, "--record", HIGHER="1")
     assert "at least 83.33 ns" in machine.line("median", [90] * RUNS, HIGHER="1")
 
 
 def test_minutes_later_is_the_same_session(machine: Machine) -> None:
     for value in (100, 200):
-        assert "the baseline has 1 sessions now" in machine.run([value], "--record")[1]
+        assert "the baseline has 1 session now" in machine.run([value], "--record")[1]
     assert "\nharness value 200\n" in machine.path.read_text()
     text = machine.path.read_text()
     [(boot, minute)] = re.findall(r"^harness sessions (\S+)\.(\d+)$", text, re.M)
@@ -190,15 +194,27 @@ def test_what_is_no_line_of_limits_is_named(machine: Machine) -> None:
         right.replace("value 100\n", "value 100 100\n", 1),
         re.sub("harness sessions .*\n", "", right),
         right + "harness\n",
+        right + "harness",
         right + "harness a=1 b=2\n",
+        right + "\tharness  a\n",
     ):
         machine.path.write_text(damaged)
         code, said = machine.run([100])
-        if damaged.endswith("harness\n"):
-            continue  # no space behind the name: nobody's line
         assert code == 1 and re.search(rf"Bail out! {machine.path}:\d+: not a line of limits", said), said
-    machine.path.write_text("other nonsense\n" + right)
-    assert "Bail out" not in machine.run([100])[1]
+    # A misspelt name would be a limit that is not judged.
+    machine.path.write_text("# a comment\n\nharnes value=2ns\n" + right)
+    code, said = machine.run([100])
+    assert f"# {machine.path}:3 is not used: no such program beside harness\n" in said and "Bail out" not in said
+    assert said.count("is not used") == 1
+
+
+def test_a_file_of_limits_that_was_chosen_has_to_be_there(machine: Machine) -> None:
+    assert f"Bail out! {machine.path}: No such file" in ended(
+        machine.run([1], SCHED_LATENCY_LIMITS=str(machine.path)), 1
+    )
+    other = machine.path.with_name("other")
+    assert f"Bail out! {other}: No such file" in ended(machine.run([1], "--limits", str(other)), 1)
+    assert "# the baseline has 1 session now" in machine.run([1], "--record", "--limits", str(other))[1]
 
 
 def test_another_combination_is_a_skip(machine: Machine) -> None:
@@ -261,11 +277,15 @@ def test_limits_of_the_user(machine: Machine) -> None:
     line = machine.line("within_limits", [70, 81, 70], "--limit", "value=80ns", "--runs", "3")
     assert line.endswith("81 ns in run 2")
     assert machine.line("within_limits", [81], "--limit", "value=90ns", HIGHER="1").startswith("not ok ")
-    # Those of a board are in the file; those of the command line are in their place.
+    # Those of a board are in the file; one of the command line replaces that of the same metric.
     machine.path.write_text("# a comment\n\nother bogus=1\nharness value=2ns\n")
     assert machine.line("within_limits", [1]) == f"ok 10 within_limits # value=2ns, from {machine.path}"
     assert machine.line("within_limits", [3]).startswith("not ok ")
     assert machine.line("within_limits", [3], "--limit", "value=4ns").startswith("ok ")
+    assert machine.line("within_limits", [3], "--limit", "other=4ns").startswith("not ok ")
+    # A blank in front of the name, and a limit that was not measured beside one that fails.
+    machine.path.write_text("  harness value=2ns\n\tharness\treference.none=1ns\n")
+    assert machine.line("within_limits", [3], ABSENT="reference.none").startswith("not ok ")
 
 
 @pytest.mark.parametrize(
@@ -280,8 +300,23 @@ def test_limits_of_the_user(machine: Machine) -> None:
     ],
 )
 def test_limits_that_cannot_be(limit: str, message: str, machine: Machine) -> None:
-    said = ended(machine.run([1], "--limit", limit), 1)
+    said = ended(machine.run([1], "--limit", limit, "--runs", "9"), 1)
     assert message in said
+    # It is said as early as it can be known.
+    assert int(machine.counter.read_text()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--on-threshold", "true"), "--on-threshold needs --threshold-us"),
+        (("--record", "--inject-delay-us", "5"), "--record: a baseline cannot be made with --inject-delay-us"),
+        (("--json", "/nowhere/run.json"), "--json /nowhere/run.json: No such file or directory"),
+    ],
+)
+def test_options_that_cannot_be(words: Sequence[str], message: str, machine: Machine) -> None:
+    assert message in ended(machine.run([1], *words), 1)
+    assert machine.counter.read_text() == "0\n"
 
 
 @pytest.mark.parametrize("share", [0, 5, 8, 9, 10])
@@ -324,18 +359,42 @@ def test_gross_breakage_needs_no_baseline(
 def test_the_first_wake_up_beyond_a_threshold_has_a_consequence(place: Place, tmp_path: Path) -> None:
     words = ("--threshold-us", "0.001", "--on-threshold", f"touch {tmp_path}/late")
     _, said = place.tiny(TOOL, *words)
-    assert re.search(r"^# CPU \d+ woke up \S+ us late, beyond 0.001 us; tracing is off$", said, re.M), said
+    stopped = re.search(r"^# CPU \d+ woke up \S+ us late, beyond 0.001 us; (tracing .*)$", said, re.M)
+    assert stopped, said
+    there = any(Path("/sys/kernel", name, "tracing_on").exists() for name in ("tracing", "debug/tracing"))
+    assert stopped[1] == ("tracing is off" if there else "tracing could not be stopped")
     assert (tmp_path / "late").exists()
-    assert "tracing is off" not in place.tiny(TOOL, "--threshold-us", "1e8")[1]
+    limit = "within_limits # wake-ups at most 0.001 us late, from --threshold-us; 1 wake-ups in run 1\n"
+    assert re.search(rf"^not ok \d+ {limit}", said, re.M), said
+    _, said = place.tiny(TOOL, "--threshold-us", "1e8")
+    assert re.search(r"^ok \d+ within_limits # wake-ups at most 1e\+08 us late, from --threshold-us$", said, re.M), said
+    assert "tracing" not in said
+    # It ended before others woke for the first time.
+    _, said = place.tiny("rt_wakeup", *words)
+    assert "1..0 # SKIP" in said or "ok 2 every_cpu_woke # SKIP it ended at --threshold-us\n" in said
+
+
+CPU = min(os.sched_getaffinity(0))
+
+HOGS = {
+    "ordinary": "share(0)",
+    "fifo": "share(1)",
+    # The first thread of a process says nothing of the others.
+    "fifo thread": "import threading\nthreading.Thread(target=share, args=[1]).start()",
+    # Each is gone before somebody looks.
+    "short": "while True:\n    if os.fork() == 0:\n        busy(0.02)\n        os._exit(0)\n    os.wait()",
+}
 
 
 @contextmanager
-def hog(policy: int) -> Iterator[None]:
+def hog(kind: str) -> Iterator[None]:
     work = (
-        f"import os\nos.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})\n"
-        f"os.sched_setscheduler(0, {policy}, os.sched_param({int(policy != os.SCHED_OTHER)}))\n"
-        "import time\nprint(flush=True)\nend = time.monotonic() + 60\n"
-        "while time.monotonic() < end:\n    if time.monotonic() % 0.01 > 0.007:\n        time.sleep(0.003)\n"
+        f"import os, time\nos.sched_setaffinity(0, {{{CPU}}})\n"
+        "def busy(seconds):\n    end = time.thread_time() + seconds\n    while time.thread_time() < end: pass\n"
+        "def share(priority):\n"
+        "    os.sched_setscheduler(0, priority and os.SCHED_FIFO, os.sched_param(priority))\n"
+        "    print(flush=True)\n    while True:\n        busy(0.007)\n        time.sleep(0.003)\n"
+        f"{'print(flush=True)' if kind == 'short' else ''}\n{HOGS[kind]}\n"
     )
     with subprocess.Popen(["python3", "-c", work], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -345,17 +404,18 @@ def hog(policy: int) -> Iterator[None]:
         process.send_signal(signal.SIGKILL)
 
 
-@pytest.mark.parametrize("policy", [os.SCHED_OTHER, os.SCHED_FIFO])
-def test_a_load_is_named_and_another_rt_task_is_no_excuse(policy: int, place: Place, tmp_path: Path) -> None:
-    with hog(policy):
-        said = ended(place.run(TOOL, "--children", "4", "--log-loops", "8", "--json", tmp_path / "run.json"))
+@pytest.mark.parametrize("kind", HOGS)
+def test_a_load_is_named_and_another_rt_task_is_no_excuse(kind: str, place: Place, tmp_path: Path) -> None:
+    words = ("--children", "4", "--log-loops", "8", "--cpus", str(CPU))
+    with hog(kind):
+        said = ended(place.run(TOOL, *words, "--json", tmp_path / "run.json"))
     found = document(tmp_path / "run.json")["disturbance"]
-    if policy == os.SCHED_FIFO:
-        assert found["realtime_percent"] > 1
+    if kind.startswith("fifo"):
+        assert found["realtime_percent"] > 10
         assert "sleeps_within_baseline # SKIP no baseline" in said
     elif found["steal_percent"] < 1:
-        assert found["others_percent"] > 5
-        assert re.search(r"# disturbed: other tasks took \d+ % of the time, first pid \d+ \(", said)
+        assert found["others_percent"] > 15
+        assert re.search(r"# disturbed: other tasks took \d+ % of the time, first (pid \d+ \(|tasks that)", said)
 
 
 def test_the_outcome_of_a_batch() -> None:

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -327,6 +328,25 @@ def test_rt_wakeup_counts_each_cycle(place: Place, tmp_path: Path) -> None:
     cpus = len(os.sched_getaffinity(0))
     assert metrics(tmp_path / "run.json")["timer.samples"]["value"] == 50 * cpus
     assert [row["n"] for row in document(tmp_path / "run.json")["cpus"]] == [50] * cpus
+
+
+@needs_realtime
+def test_intervals_that_were_missed_are_late_ones(place: Place) -> None:
+    # Stopped for five sixths of the time, it wakes up in time for the few intervals that are left.
+    with subprocess.Popen(
+        [place.programs / "rt_wakeup", "--seconds", "2"],
+        stdout=subprocess.PIPE, text=True, env=place.environment, start_new_session=True,
+    ) as process:  # fmt: skip
+        assert process.stdout and process.stdout.readline()
+        while process.poll() is None:
+            for pid in children(process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+                    time.sleep(0.15)
+                    os.kill(pid, signal.SIGCONT)
+            time.sleep(0.03)
+        said = process.stdout.read()
+    assert re.search(r"^not ok 3 timers_in_time # timer.p50_with_missed |^ok 3 timers_in_time # SKIP", said, re.M), said
 
 
 # What the workloads share: lists of CPUs, and histograms, checked against Python.
