@@ -1456,9 +1456,10 @@ static struct {
 static void add_limit(const char *text, const char *source)
 {
 	struct user_limit limit = { .text = strdup(text), .source = source };
+	int end = strlen(text);
 
-	if (sscanf(text, "%63[^=]=%lf%15s", limit.name, &limit.value, limit.unit) < 2 ||
-	    !(limit.value >= 0 && limit.value < 1e15))
+	if (sscanf(text, "%63[^=]=%lf%15s%n", limit.name, &limit.value, limit.unit, &end) < 2 ||
+	    text[end] || !(limit.value >= 0 && limit.value < 1e15))
 		ksft_exit_fail_msg("%s: '%s' is no limit such as timer.max=80us\n", source, text);
 	for (int i = 0; i < base.nr_limits; i++)
 		if (source == base.path && !strcmp(base.limits[i].name, limit.name))

@@ -296,6 +296,7 @@ def test_limits_of_the_user(machine: Machine) -> None:
         ("value=80", "--limit: value=80: value is in ns"),
         ("value", "'value' is no limit such as timer.max=80us"),
         ("value=-1us", "is no limit"),
+        ("value=80us other=1us", "is no limit"),
         ("value=nanus", "is no limit"),
     ],
 )
