@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,8 @@ from typing import Any
 
 from schedlib.errors import SchedlineError
 from schedlib.paths import CONFIGS
+
+SCHED_H = "kernel/sched/sched.h"
 
 
 @contextmanager
@@ -80,13 +83,35 @@ def variables() -> frozenset[tuple[str, str]]:
         return frozenset((each.get("file", ""), each.get("name", "")) for each in contracts.get("variable", ()))
 
 
-def pack_rule_ids() -> tuple[str, ...]:
-    found: list[str] = []
-    for name in pack_names():
-        for path in sorted((CONFIGS / "contracts" / name).glob("*.toml")):
+def our_headers() -> tuple[str, ...]:
+    """The headers that declare the structures of the five changes. The first one includes the others."""
+    found: set[str] = set()
+    for path in (CONFIGS / "contracts/sched").glob("*.toml"):
+        with plain_toml(str(path)) as contract:
+            found.add(contract.get("header", SCHED_H))
+    return (SCHED_H, *sorted(found - {SCHED_H}))
+
+
+def rule_ids(*packs: str) -> dict[str, str]:
+    """The rules of packs in their order, each with its change; without packs those of the five changes."""
+    found: dict[str, str] = {}
+    for pack in packs or ("sched",):
+        for path in (CONFIGS / "contracts" / pack).glob("*.toml"):
             with plain_toml(str(path)) as contract:
-                found += (row["id"] for row in contract.get("rule", ()))
-    return tuple(found)
+                rows = contract.get("rule", ())
+                found |= {row["id"]: row.get("change") or row["id"].partition(".")[0] for row in rows}
+    return {name: found[name] for name in in_order(found)}
+
+
+def in_order(rules: Mapping[str, str]) -> list[str]:
+    """Rules in the order of their changes, and as people sort them: R2 before R10."""
+    place = {change: number for number, change in enumerate(change_ids())}
+
+    def key(name: str) -> tuple[int, list[tuple[int, str]]]:
+        parts = re.split(r"(\d+)", name)
+        return place.get(rules[name], len(place)), [(int(p), "") if p.isdigit() else (0, p) for p in parts]
+
+    return sorted(rules, key=key)
 
 
 def cpupri_variants() -> tuple[str, ...]:
@@ -119,7 +144,7 @@ def arch_names() -> tuple[str, ...]:
         return tuple(found["arch"])
 
 
-def unknown(what: str, name: str, allowed: Sequence[str]) -> str:
+def unknown(what: str, name: str, allowed: Collection[str]) -> str:
     """The error message for an unknown name; it suggests the nearest known one. Of many names it lists the nearest."""
     near = difflib.get_close_matches(name, allowed, 1)
     meant = f" Did you mean {near[0]}?" if near else ""

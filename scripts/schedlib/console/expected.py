@@ -5,6 +5,7 @@ Each line has one full name; `#` begins a comment. `classes=8,64` after the name
 CPUs run the test. The exported series has a test only if the tree has the change that it tests: the one in
 `needs=ID`, or the one after which its case is named. `needs=schedline` is for a test that only our own builds have.
 `was=SUITE:CASE,...` names what the test was called before: `--only` and `--require` accept these names, too.
+`each=rule` is a line for each rule in configs/contracts/sched/, which CHANGE and RULE in the name stand for.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from typing import NamedTuple
 
 from schedlib.cache import read_text
 from schedlib.errors import SchedlineError, in_words
-from schedlib.names import change_ids
+from schedlib.names import change_ids, rule_ids
 from schedlib.paths import KUNIT, PROJECT, SELFTESTS
 
 _LONGEST = 1000
 """Characters of a line."""
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
-_FIELDS = re.compile(r"(?:^|\s+)(?=(?:classes|needs|was)=)")
+_FIELDS = re.compile(r"(?:^|\s+)(?=(?:classes|needs|was|each)=)")
 _TEST = re.compile(r"\w[\w-]*(:\S+)+")
 
 
@@ -65,25 +66,35 @@ def _listed(path: Path) -> Iterator[_Listed]:
         raise SchedlineError(f"{path} may be cut off: its last line, {last!r}, has no end", "end it with a newline")
     seen: set[str] = set()
     for number, raw in enumerate(text.splitlines(), 1):
-        line = raw if len(raw) > _LONGEST else _COMMENT.sub("", raw).strip()
-        if not line:
-            continue
-        row = _read_line(line) if len(line) <= _LONGEST else None
-        if row is None:
-            what = "`name  classes=8,64 needs=ID was=SUITE:CASE`"
-            raise SchedlineError(f"{path}:{number}: {line[:_LONGEST]!r} is no {what}", "correct the line")
-        for name in (row.name, *row.was):
-            if name in seen:
-                raise SchedlineError(f"{path}:{number}: {name} is listed twice", "remove one of the lines")
-            seen.add(name)
-        yield row
+        for line in _each(raw if len(raw) > _LONGEST else _COMMENT.sub("", raw).strip()):
+            row = _read_line(line) if len(line) <= _LONGEST else None
+            if row is None:
+                what = "`name  classes=8,64 needs=ID was=SUITE:CASE each=rule`"
+                raise SchedlineError(f"{path}:{number}: {line[:_LONGEST]!r} is no {what}", "correct the line")
+            for name in (row.name, *row.was):
+                if name in seen:
+                    raise SchedlineError(f"{path}:{number}: {name} is listed twice", "remove one of the lines")
+                seen.add(name)
+            yield row
+
+
+def _each(line: str) -> Iterator[str]:
+    if not line.endswith(" each=rule"):
+        yield from [line] if line else ()
+        return
+    for rule, change in rule_ids().items():
+        yield line.removesuffix("each=rule").replace("CHANGE", change.replace("-", "_")).replace("RULE", rule).strip()
 
 
 def _read_line(line: str) -> _Listed | None:
     name, *fields = _FIELDS.split(line)
     given = dict(field.split("=", 1) for field in fields)
     classes, was = (given[key].split(",") if key in given else [] for key in ("classes", "was"))
-    right = all(re.fullmatch("[0-9]{1,7}", value) for value in classes) and all(map(_TEST.fullmatch, was))
+    right = (
+        "each" not in given
+        and all(re.fullmatch("[0-9]{1,7}", value) for value in classes)
+        and all(map(_TEST.fullmatch, was))
+    )
     if not right or not name or not name.isprintable() or given.get("needs") == "" or len(given) < len(fields):
         return None
     return _Listed(name, tuple(map(int, classes)), given.get("needs", ""), was)

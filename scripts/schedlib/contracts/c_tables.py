@@ -10,9 +10,10 @@ from operator import itemgetter
 
 from schedlib.contracts.conditions import in_c
 from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, COMPARED, CONTRACTS, Clause, Rules
-from schedlib.contracts.struct_source import HEADERS, Source, negated
+from schedlib.contracts.struct_source import Source, negated
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
+from schedlib.names import SCHED_H
 
 _SPDX = "/* SPDX-License-Identifier: GPL-2.0 */\n"
 _WIDTH = 100
@@ -80,7 +81,7 @@ def require_members(rules: Rules, source: Source, present: Collection[str]) -> N
         number = next((f":{number}" for number, line in lines if quoted.search(line)), "")
         raise SchedlineError(
             f"{observed}; the rules of {', '.join(sorted(changes & set(present)))} are about it",
-            f"correct configs/contracts/sched/{tag}.toml{number}, or the member in {HEADERS[0]}",
+            f"correct configs/contracts/sched/{tag}.toml{number}, or the member in {SCHED_H}",
         )
 
 

@@ -13,7 +13,6 @@ from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
 
-from schedlib.contracts.struct_source import HEADERS
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import (
     ANY_LINE,
@@ -28,7 +27,7 @@ from schedlib.formats.contract_file import (
     read_contract,
 )
 from schedlib.formats.data_file import Place, nearest, refuse
-from schedlib.names import plain_toml
+from schedlib.names import SCHED_H, in_order, plain_toml
 from schedlib.paths import CONFIGS
 
 CONTRACTS = CONFIGS / "contracts" / "sched"
@@ -199,7 +198,7 @@ def pack_rules(packs: Sequence[str], directories: Sequence[Path] = ()) -> Rules:
         for path in found:
             contract = read_contract(path)
             if contract.file and path.parent == CONTRACTS:
-                refuse(path, ("file",), "is for contracts of packs", "leave it out, or put it into a pack")
+                refuse(path, ("file",), "is for contracts of packs", "write `header`, or put it into a pack")
             if not contract.file and path.parent != CONTRACTS:
                 refuse(
                     path, ("file",), "is missing: it names what declares the structure", 'add file = "fs/eventpoll.c"'
@@ -237,8 +236,7 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
         for at, row in enumerate(contract.rule):
             if row.id not in kept:
                 refuse(path, ("rule", at, "id"), f"{row.id!r} keeps nothing", "add a promise with this id")
-    order = {change: number for number, change in enumerate((*sources, ""))}
-    ordered = sorted(rules.values(), key=lambda rule: (order[rule.change], _number(rule.id)))
+    ordered = [rules[name] for name in in_order({rule.id: rule.change for rule in rules.values()})]
     place = {name: number for number, name in enumerate((*sources, *(rule.id for rule in ordered)))}
     each = [contract for _, contract in contracts]
     return Rules(
@@ -246,7 +244,7 @@ def rules_of(paths: tuple[Path, ...]) -> Rules:
         clauses=tuple(sorted(clauses, key=lambda clause: place[clause.rule])),
         findings=tuple(finding for contract in each for finding in _findings(contract)),
         members=tuple(member for contract in each for member in _members(contract, rules)),
-        files={contract.struct: contract.file or HEADERS[0] for contract in each},
+        files={contract.struct: contract.file or SCHED_H for contract in each},
         groups=tuple((contract.struct, group) for contract in each for group in contract.group),
     )
 
@@ -274,11 +272,6 @@ def has_member(text: str, names: Sequence[str]) -> bool:
     """Whether a source has one of the spellings of a member, in whatever configuration."""
     words = "|".join(re.split(r"[.\[]", name)[0] for name in names)
     return re.search(rf"\b({words})\b", text) is not None
-
-
-def _number(name: str) -> list[tuple[int, str]]:
-    """An id as people sort it: R2 before R10."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _check_names(path: Path, contract: Contract, rules: Mapping[str, Rule], changes: Mapping[str, str]) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-HEADERS = ("kernel/sched/sched.h", "kernel/sched/cpupri.h")
-"""The files that declare the structures of the contracts."""
+from schedlib.names import our_headers
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def read_source(read: Callable[[str], str | None]) -> Source:
     """The declarations of a tree, of which `read` returns the text of a file, if there is one."""
     structs: dict[str, Declared] = {}
     members: dict[tuple[str, str], Declared] = {}
-    for file in HEADERS:
+    for file in our_headers():
         for body in bodies(read(file) or ""):
             tag = body.tag
             structs[tag] = _either(structs.get(tag), Declared(body.guards))

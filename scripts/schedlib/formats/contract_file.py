@@ -215,10 +215,12 @@ class Contract(Strict, frozen=True):
     Attributes:
         file: a contract of a pack names what has to be compiled to see the structure: a header, or the .c file that has
             it. Its rules belong to no change: each names its source.
+        header: in sched/, what declares the structure, if kernel/sched/sched.h only includes that.
     """
 
     struct: Tag
     file: SourceFile | Literal[""] = ""
+    header: SourceFile | Literal[""] = ""
     rule: tuple[RuleRow, ...] = ()
     sign: tuple[ChangeSign, ...] = ()
     group: tuple[MemberGroup, ...] = ()
@@ -247,6 +249,8 @@ _Problems = Iterator[tuple[Place, str, str]]
 
 
 def _problems(contract: Contract) -> _Problems:
+    if contract.file and contract.header:
+        yield ("header",), "is in a contract with `file`", "leave it out"
     if contract.file and contract.sign:
         yield ("sign", 0), "is in a contract with `file`, and tells of a change", "leave it out"
     for at, row in enumerate(contract.rule if contract.file else ()):

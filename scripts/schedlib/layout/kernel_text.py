@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.cache import cache_dir, digest_of, write_atomic
-from schedlib.contracts.struct_source import HEADERS
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
+from schedlib.names import our_headers
 from schedlib.tree.kernel_tree import Tree
 
 _PLACES = ("*.h", "*.c", ":!arch", ":!tools", ":!samples", ":!scripts", ":!Documentation")
@@ -85,8 +85,8 @@ def _chosen(files: Sequence[str]) -> str:
 
 def declaring_files(kernel: KernelText, files: Mapping[str, str]) -> dict[str, str]:
     """What declares structures in a kernel, by tag; what does so in a newer one stays where nothing else is found."""
-    there = {file: declared_in(kernel.read(file) or "") for file in set(files.values())}
-    lost = sorted(tag for tag, file in files.items() if file not in HEADERS and tag not in there[file])
+    ours, there = our_headers(), {file: declared_in(kernel.read(file) or "") for file in set(files.values())}
+    lost = sorted(tag for tag, file in files.items() if file not in ours and tag not in there[file])
     return {**files, **{tag: file for tag, its in _declaring(kernel, lost).items() if (file := _chosen(its))}}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from schedlib.names import (
     fragment_names,
     one_of,
     pack_names,
-    pack_rule_ids,
+    rule_ids,
     series_names,
     some_of,
     unknown,
@@ -35,7 +35,7 @@ from schedlib.options import (
     new_path,
     option,
 )
-from schedlib.paths import CONFIGS, KUNIT
+from schedlib.paths import CONFIGS
 
 DEFAULT_ARCH = "x86_64"
 
@@ -86,8 +86,8 @@ def configurations(text: str) -> tuple[str, ...]:
 
 def rule_id(text: str) -> str:
     """An argparse type: a rule by its id, or by the part after the dot: Q1. Rules of packs go by their whole id."""
-    packed = pack_rule_ids() if "." in text else ()
-    return text if text in packed else find_rule(text, (*rule_ids(), *packed))
+    packed = rule_ids(*pack_names()) if "." in text else {}
+    return text if text in packed else find_rule(text, rule_ids() | packed)
 
 
 def rules_required(text: str) -> tuple[str, ...]:
@@ -95,12 +95,7 @@ def rules_required(text: str) -> tuple[str, ...]:
     return tuple(find_rule(word, rule_ids()) for word in words(text))
 
 
-def rule_ids() -> tuple[str, ...]:
-    """The id of every rule, as kunit/tests.txt lists them."""
-    return tuple(re.findall(r"^sched_layout:\w+:([\w-]+\.\w+)$", (KUNIT / "tests.txt").read_text(), re.M))
-
-
-def find_rule(text: str, ids: Sequence[str]) -> str:
+def find_rule(text: str, ids: Collection[str]) -> str:
     """The id that a text stands for: itself, or the only one that ends with it; in small letters, too."""
     found = [each for each in ids if text.lower() in (each.lower(), each.rpartition(".")[2].lower())]
     if len(found) == 1:

@@ -10,7 +10,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from schedlib.contracts.contract_rules import Rules, has_member
-from schedlib.contracts.struct_source import HEADERS, in_words, without_comments
+from schedlib.contracts.struct_source import in_words, without_comments
 from schedlib.layout.headroom import guarded_lines, lines_with_less_room
 from schedlib.layout.members import Member, Structure, root_of
 from schedlib.layout.patch_text import FLAG, MAKEFILE, added_lines, removed_lines
@@ -27,6 +27,7 @@ from schedlib.layout.rule_judge import (
     kept,
     member_holds,
 )
+from schedlib.names import our_headers
 from schedlib.progress import counted
 
 _MOST_SAID = 3
@@ -360,8 +361,9 @@ def lost_members(
         bodies: what the patch leaves or puts between the braces of structures, in whatever file, by tag.
     """
     known = {each.tag for each in told if each.error}
+    ours = our_headers()
     for tag, names, _ in rules.members:
-        files = HEADERS if rules.files[tag] in HEADERS else (rules.files[tag],)
+        files = ours if rules.files[tag] in ours else (rules.files[tag],)
         old, new = (without_comments("\n".join(read(file) or "" for file in files)) for read in (before, after))
         new += bodies.get(tag, "")
         if tag not in known and old != new and has_member(old, names) and not has_member(new, names):

@@ -254,6 +254,7 @@ def test_list_of_tests(tmp_path: Path) -> None:
             "\xff",
         ),
         *("a:1 was=\n", "a:1 was=b\n", "a:1 was=a:2\na:2\n", "a:1 was=a:2\na:3 was=a:2\n", "a:1 was=a:2 was=a:3\n"),
+        *("a:CHANGE:RULE each=x\n", "a:CHANGE:RULE each=rule needs=x\n", "a:1 each=rule\n"),
         *("a:1 needs=\n", "was=a:2\n", "a:1\na:two_wor"),
     ],
 )
