@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from schedlib.check.check_results import JudgedBoot
+from schedlib.check.check_results import JudgedBoot, judged_boot
 from schedlib.check.check_verb import CheckOptions
 from schedlib.console.expected import expected_tests
 from schedlib.console.judge import Problem, TestOutcome, TestResult, judge
@@ -103,7 +103,7 @@ def boot_and_judge(
             problems += disagreements(rules, layout, judgement.tests, plan.expected)
         if options.sanitize:
             problems += sanitizer_off(options.sanitize, log)
-        boots.append(JudgedBoot(name, run, judgement.with_problems(problems)))
+        boots.append(judged_boot(name, run, judgement.with_problems(problems)))
     return tuple(boots)
 
 

@@ -94,34 +94,27 @@ def _check(options: CheckOptions) -> Verdict:
         archive = selftests.initramfs(kernel, tree, target, plan.programs()) if options.selftests else None
         accel = accelerator(cache, target, kernel.image)
         boots = boot_and_judge(plan, kernel, out, accel, archive)
-        summary = report.Summary(
-            started=started,
-            tree=tree,
-            composition=kernel_plan.composition,
-            boots=boots,
-            out=out,
-            fingerprint=_fingerprint(kernel, boots, kernel_plan.configuration),
-            reproduce=options.command(target.name),
-            left_out=plan.left_out,
-        )
+        fingerprint = _fingerprint(kernel, boots, kernel_plan.configuration)
+        result = report.check_result(started, tree, kernel_plan.composition, boots, fingerprint)
+    summary = report.Summary(result, out, options.command(target.name), plan.left_out)
     report.write(summary, options.json)
     lines = report.lines(summary, verbose=options.verbose)
     for line in lines:
         tell(line)
     # A guest that hung may be one that a busy host starved.
-    if not any(boot.run.ending is Ending.TIMED_OUT for boot in boots):
-        remember(earlier, summary.verdict, out, lines)
-    return summary.verdict
+    if not any(boot.ending is Ending.TIMED_OUT for boot in boots):
+        remember(earlier, result.status, out, lines)
+    return result.status
 
 
 def _fingerprint(kernel: Kernel, boots: Sequence[JudgedBoot], configuration: Configuration) -> dict[str, str]:
     """Machine, kernel, build-id, configuration, boot id and tool versions; an empty text where one is unknown."""
-    logs = (boot.run.log.read_bytes()[: 1 << 20] for boot in boots)
+    logs = (Path(boot.log).read_bytes()[: 1 << 20] for boot in boots)
     banner = next(filter(None, (re.search(rb"Linux version [^\n\r]*", log) for log in logs)), None)
     build_id = ""
     with suppress(OSError, ELFError), (kernel.build / "vmlinux").open("rb") as file:
         build_id = build_id_of(ELFFile(file))
-    emulator = boots[0].run.argv[0]
+    emulator = boots[0].command[0]
     return {
         "machine": machine_text(),
         "host_kernel": platform.release(),

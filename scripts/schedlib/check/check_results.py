@@ -1,29 +1,109 @@
 # SPDX-License-Identifier: GPL-2.0
-"""results -> files: JSON (schema check-1), JUnit XML and one merged KTAP, from the judged boots."""
+"""The result of a check, which its JSON (schema check-1) has as it is; from it, JUnit XML and one merged KTAP."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal
 
 from schedlib import TOOL
+from schedlib.cache import open_regular
 from schedlib.console.judge import Judgement, Problem, TestOutcome, TestResult
 from schedlib.formats.junit import JUnitCase, JUnitSuite, Mark
-from schedlib.guest.boot import GuestRun
+from schedlib.guest.boot import Ending, GuestRun
 from schedlib.verdict import Verdict
+
+if TYPE_CHECKING:  # `schedline judge` needs no library
+    from schedlib.formats.strict import Amount, Checksum, Count, Moment, Word
+
+SaidPresence = Literal["present", "partial", "absent", "n/a", "unknown"]
+
+
+@dataclass(frozen=True)
+class CheckTree:
+    """Where the kernel's source came from. dirty: files that are modified or untracked."""
+
+    origin: Word
+    base: str
+    dirty: Count
+
+
+@dataclass(frozen=True)
+class CheckChange:
+    """One change.
+
+    Attributes:
+        present: whether the running kernel says that it has the change; unknown when it says nothing.
+        state: its state in the composed tree.
+    """
+
+    id: Word
+    expected: bool
+    present: SaidPresence
+    state: str
+    verdict: Verdict
 
 
 @dataclass(frozen=True)
 class JudgedBoot:
-    """One guest that was run and judged, or one saved log."""
+    """One guest, or one saved log."""
 
-    name: str
-    run: GuestRun
-    judgement: Judgement
+    name: Word
+    command: tuple[str, ...]
+    ending: Ending
+    log: str
+    sha256: Checksum | None
+    seconds: Amount | None
+    verdict: Verdict
+    tests: tuple[TestResult, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckResult:
+    """schedline check: the results of one or more judged boots.
+
+    Attributes:
+        tool: name and version of what wrote this file.
+        started: with time zone.
+        fingerprint: machine, kernel, build-id, configuration, command line, boot ids, tool versions.
+    """
+
+    schema: Literal["check-1"] = "check-1"
+    tool: Word = TOOL
+    started: Moment
+    fingerprint: dict[str, str] = field(default_factory=dict)
+    status: Verdict
+    tree: CheckTree | None = None
+    changes: tuple[CheckChange, ...] = ()
+    boots: tuple[JudgedBoot, ...]
+
+
+def judged_boot(name: str, run: GuestRun, judged: Judgement) -> JudgedBoot:
+    """A guest that was run, or a saved log, with its judgement."""
+    checksum = None
+    with suppress(OSError), open_regular(run.log) as file:  # a pipe, or a log that was removed, has none
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    seconds = run.seconds if run.argv else None
+    given = (judged.verdict, judged.tests, judged.problems)
+    return JudgedBoot(name, tuple(run.argv), run.ending, str(run.log), checksum, seconds, *given)
+
+
+def plain(value: Any) -> Any:
+    """A result as its JSON has it."""
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, Enum):
+        return value.value
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def by_reason(tests: Iterable[TestResult]) -> dict[str, list[str]]:
@@ -38,61 +118,18 @@ def by_reason(tests: Iterable[TestResult]) -> dict[str, list[str]]:
 
 def skips(boots: Sequence[JudgedBoot]) -> dict[str, list[str]]:
     """Tests that no guest ran, by the reason."""
-    tests = [test for boot in boots for test in boot.judgement.tests]
+    tests = [test for boot in boots for test in boot.tests]
     ran = {test.name for test in tests if test.outcome is not TestOutcome.SKIP}
     return by_reason(test for test in tests if test.name not in ran)
-
-
-def check_document(
-    *,
-    started: datetime,
-    fingerprint: Mapping[str, str],
-    verdict: Verdict,
-    boots: Sequence[JudgedBoot],
-    changes: Sequence[Mapping[str, object]] = (),
-    tree: Mapping[str, object] | None = None,
-) -> dict[str, object]:
-    """The content of results.json."""
-    return {
-        "schema": "check-1",
-        "tool": TOOL,
-        "started": started.isoformat(),
-        "fingerprint": dict(fingerprint),
-        "status": verdict.name,
-        "tree": dict(tree) if tree is not None else None,
-        "changes": [*changes],
-        "boots": [_boot_document(boot) for boot in boots],
-    }
-
-
-def _boot_document(boot: JudgedBoot) -> dict[str, object]:
-    checksum = None
-    with suppress(OSError), boot.run.log.open("rb") as file:  # a pipe, or a log that was removed, has none
-        checksum = hashlib.file_digest(file, "sha256").hexdigest()
-    judged = boot.judgement
-    return {
-        "name": boot.name,
-        "command": list(boot.run.argv),
-        "ending": boot.run.ending.value,
-        "log": str(boot.run.log),
-        "sha256": checksum,
-        "seconds": boot.run.seconds if boot.run.argv else None,
-        "verdict": judged.verdict.name,
-        "tests": [
-            {key: each for key, each in vars(test).items() if key != "xfail"} | {"outcome": test.outcome.name}
-            for test in judged.tests
-        ],
-        "problems": [vars(problem) | {"verdict": problem.verdict.name} for problem in judged.problems],
-    }
 
 
 def junit_suites(boots: Sequence[JudgedBoot]) -> tuple[JUnitSuite, ...]:
     """A JUnit suite for each suite of each boot. The problems of a boot's log are the test `console`."""
     found: list[JUnitSuite] = []
     for boot in boots:
-        for suite, tests in _suites(boot.judgement.tests).items():
+        for suite, tests in _suites(boot.tests).items():
             found.append((f"{boot.name}.{suite}", [_junit_case(test) for test in tests]))
-        found.append((boot.name, [_junit_case(_console(boot.judgement))]))
+        found.append((boot.name, [_junit_case(_console(boot))]))
     return tuple(found)
 
 
@@ -109,7 +146,7 @@ def ktap_text(boots: Sequence[JudgedBoot]) -> str:
     """All boots as one KTAP stream: boot, suite, test. Output of tests follows `# |`: it may look like KTAP itself."""
     out = ["KTAP version 1", f"1..{len(boots)}"]
     for number, boot in enumerate(boots, 1):
-        suites = _suites(boot.judgement.tests)
+        suites = _suites(boot.tests)
         out += ["    KTAP version 1", f"    # Subtest: {_word(boot.name)}", f"    1..{len(suites) + 1}"]
         for place, (suite, tests) in enumerate(suites.items(), 1):
             out += ["        KTAP version 1", f"        # Subtest: {_word(suite)}", f"        1..{len(tests)}"]
@@ -118,10 +155,10 @@ def ktap_text(boots: Sequence[JudgedBoot]) -> str:
                     out += [f"        # | {_word(line)}" for line in test.diagnostics]
                 out.append(f"        {_ktap_line(index, test)}")
             out.append(f"    {_status(tests)} {place} {_word(suite)}{_all_skipped(tests)}")
-        console = _console(boot.judgement)
+        console = _console(boot)
         out += [f"    # | {_word(line)}" for line in console.diagnostics]
         out.append(f"    {_ktap_line(len(suites) + 1, console)}")
-        everything = [*boot.judgement.tests, console]
+        everything = [*boot.tests, console]
         out.append(f"{_status(everything)} {number} {_word(boot.name)}{_all_skipped(everything)}")
     return "\n".join(out) + "\n"
 
@@ -166,11 +203,11 @@ def _reason(test: TestResult) -> str:
     return test.reason or {TestOutcome.SKIP: "no reason given", TestOutcome.FAIL: "failed"}.get(test.outcome, "")
 
 
-def _console(judgement: Judgement) -> TestResult:
+def _console(boot: JudgedBoot) -> TestResult:
     """One result for the problems: a file that only lists tests must not look green for a kernel that panicked."""
-    bad = [problem for problem in judgement.problems if problem.verdict in (Verdict.FAIL, Verdict.ERROR)]
+    bad = [problem for problem in boot.problems if problem.verdict in (Verdict.FAIL, Verdict.ERROR)]
     if not bad:
-        nothing = next((each.text for each in judgement.problems if each.verdict is Verdict.INCONCLUSIVE), "")
+        nothing = next((each.text for each in boot.problems if each.verdict is Verdict.INCONCLUSIVE), "")
         return TestResult("console", TestOutcome.SKIP if nothing else TestOutcome.PASS, nothing)
     texts = tuple(problem_text(each) for each in bad)
     return TestResult("console", TestOutcome.FAIL, texts[0], diagnostics=texts)

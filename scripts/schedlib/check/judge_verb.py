@@ -10,9 +10,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from schedlib.cache import read_text, write_atomic, write_json
-from schedlib.check.check_results import JudgedBoot, by_reason, check_document, junit_suites, problem_text, skips
+from schedlib.check.check_results import (
+    CheckResult,
+    JudgedBoot,
+    by_reason,
+    judged_boot,
+    junit_suites,
+    plain,
+    problem_text,
+    skips,
+)
 from schedlib.console.expected import load_expected
-from schedlib.console.judge import OPEN_END, Judgement, TestOutcome, TestResult, judge
+from schedlib.console.judge import OPEN_END, TestOutcome, TestResult, judge
 from schedlib.console.log_lines import RaceReport
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
@@ -88,11 +97,11 @@ def judge_logs(options: JudgeOptions) -> Verdict:
     boots = []
     for name, log in zip(_names(options.logs), options.logs, strict=True):
         judgement = judge(_content(log), expected, ending=ending, require=require, known_races=_known_races)
-        boots.append(JudgedBoot(name, GuestRun((), Path(log), ending), judgement))
-    verdict = worst(boot.judgement.verdict for boot in boots)
+        boots.append(judged_boot(name, GuestRun((), Path(log), ending), judgement))
+    verdict = worst(boot.verdict for boot in boots)
     try:
         if options.json:
-            write_json(options.json, check_document(started=started, fingerprint={}, verdict=verdict, boots=boots))
+            write_json(options.json, plain(CheckResult(started=started, status=verdict, boots=tuple(boots))))
         if options.junit:
             write_atomic(options.junit, junit_document(junit_suites(boots)))
     except OSError as error:
@@ -103,7 +112,7 @@ def judge_logs(options: JudgeOptions) -> Verdict:
         for line in _shown(boot, many=len(boots) > 1):
             tell(line)
     if len(boots) > 1:
-        print(_verdict([boot.judgement for boot in boots]))
+        print(_verdict(boots))
     return verdict
 
 
@@ -130,24 +139,23 @@ def _names(logs: Sequence[str]) -> list[str]:
 
 
 def _shown(boot: JudgedBoot, *, many: bool) -> list[str]:
-    judgement = boot.judgement
-    out = [f"== {boot.run.log}"] if many else []
-    for test in judgement.tests:
+    out = [f"== {boot.log}"] if many else []
+    for test in boot.tests:
         if test.outcome not in (TestOutcome.PASS, TestOutcome.SKIP):
             out += _failure(test)
-    for problem in judgement.problems:
+    for problem in boot.problems:
         out.append(f"{'note' if problem.verdict is Verdict.PASS else problem.verdict.name}: {problem_text(problem)}")
-    counts = Counter(test.outcome for test in judgement.tests)
-    xfail = sum(test.xfail for test in judgement.tests)
+    counts = Counter(test.outcome for test in boot.tests)
+    xfail = sum(test.xfail for test in boot.tests)
     counted = [f"{counts[each] - xfail * (each is TestOutcome.PASS)} {_COUNTED[each]}" for each in TestOutcome]
     if xfail:
         counted.insert(1, f"{xfail} xfail")
-    out.append(f"{len(judgement.tests)} tests: {', '.join(counted)}")
+    out.append(f"{len(boot.tests)} tests: {', '.join(counted)}")
     for reason, names in skips([boot]).items():
         out.append(f"skipped ({reason}): {', '.join(names)}")
-    for reason, names in by_reason(test for test in judgement.tests if test.xfail).items():
+    for reason, names in by_reason(test for test in boot.tests if test.xfail).items():
         out.append(f"{reason}: {', '.join(names)}")
-    out.append(_verdict([judgement]))
+    out.append(_verdict([boot]))
     return out
 
 
@@ -163,9 +171,9 @@ def _failure(test: TestResult) -> list[str]:
     return [f"{test.outcome.name} {test.name}{where}{reason}", *lines]
 
 
-def _verdict(judgements: Sequence[Judgement]) -> str:
+def _verdict(boots: Sequence[JudgedBoot]) -> str:
     """The line with the worst verdict. It says so if a log that passes does not show its end."""
-    verdict = worst(each.verdict for each in judgements)
-    open_end = any(problem.kind == OPEN_END for each in judgements for problem in each.problems)
+    verdict = worst(each.verdict for each in boots)
+    open_end = any(problem.kind == OPEN_END for each in boots for problem in each.problems)
     told = ", as far as the log goes" if open_end and verdict is Verdict.PASS else ""
     return f"verdict: {verdict.name}{told}"

@@ -129,8 +129,8 @@ def failing(boots: Sequence[JudgedBoot]) -> frozenset[str]:
 
 def failed_names(boots: Sequence[JudgedBoot]) -> frozenset[str]:
     """The full names of the failed tests of some guests, and the kinds of the problems that fail their logs."""
-    tests = [test for boot in boots for test in boot.judgement.tests]
-    problems = [each for boot in boots for each in boot.judgement.problems]
+    tests = [test for boot in boots for test in boot.tests]
+    problems = [each for boot in boots for each in boot.problems]
     bad = frozenset(each.kind for each in problems if each.verdict in (Verdict.FAIL, Verdict.ERROR))
     return bad | {test.name for test in tests if test.outcome in (TestOutcome.FAIL, TestOutcome.CRASHED)}
 

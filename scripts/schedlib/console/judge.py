@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from operator import itemgetter
+from typing import TYPE_CHECKING, ClassVar
 
 from schedlib.console.ktap import PROGRAM, Reader, Report, Status, Stream, Test, first_reason, short_name
 from schedlib.console.log_lines import (
@@ -36,6 +37,9 @@ from schedlib.console.log_lines import (
 from schedlib.guest.boot import Ending
 from schedlib.verdict import Verdict, worst
 
+if TYPE_CHECKING:  # whoever judges a log needs no library
+    from schedlib.formats.strict import Amount, Count, Kind, Word
+
 
 class TestOutcome(Enum):
     """The outcome of one test."""
@@ -52,29 +56,37 @@ class TestResult:
     """One test.
 
     Attributes:
-        name: 'suite:case' or 'suite:case:parameter'; 'collection:program[:inner test]' for kselftests.
-        line: the line of the log with its result, 0 if there is none.
-        xfail: whether it is an expected failure, which counts as passed.
+        name: suite:case or suite:case:parameter; collection:program[:inner test] for kselftests.
+        line: line of the log, 0 if the log does not have it.
     """
 
-    name: str
+    name: Word
     outcome: TestOutcome
     reason: str = ""
-    duration_s: float | None = None
+    duration_s: Amount | None = None
     diagnostics: tuple[str, ...] = ()
-    line: int = 0
-    xfail: bool = False
+    line: Count = 0
+    xfail: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class ExpectedFailure(TestResult):
+    """A test that failed as it should, which counts as passed."""
+
+    xfail: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of the log as a whole; with the verdict PASS it is only a remark.
+    """A problem of the log as a whole.
 
-    `test` is the test that was running, or was the next to end, when it was printed.
+    Attributes:
+        verdict: PASS for a remark.
+        test: the test that was running, or was the next to end.
     """
 
-    kind: str
-    line: int
+    kind: Kind
+    line: Count
     text: str
     verdict: Verdict
     test: str = ""
@@ -319,7 +331,8 @@ def _result(name: str, test: Test, times: Sequence[tuple[int, float]], doubt: st
     if outcome in (TestOutcome.PASS, TestOutcome.SKIP):
         told = [line for line in told if line.lstrip().startswith("#")]
     seconds = _seconds(test.began, test.ended, times)
-    return TestResult(name, outcome, reason, seconds, tuple(told), test.line, xfail and outcome is TestOutcome.PASS)
+    kind = ExpectedFailure if xfail and outcome is TestOutcome.PASS else TestResult
+    return kind(name, outcome, reason, seconds, tuple(told), test.line)
 
 
 def _accounted(

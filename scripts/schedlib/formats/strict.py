@@ -13,6 +13,9 @@ import msgspec
 Word = Annotated[str, msgspec.Meta(min_length=1)]
 """A text that is not empty."""
 
+Kind = Annotated[str, msgspec.Meta(pattern="^[a-z-]+$")]
+Checksum = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+
 METRIC = r"^[a-z0-9_]+(\.[a-z0-9_]+)*$(?!\n)"
 MetricName = Annotated[str, msgspec.Meta(pattern=METRIC)]
 

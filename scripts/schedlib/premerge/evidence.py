@@ -130,11 +130,11 @@ def _kunit(directory: Path) -> Section:
         left_out |= found[0].left_out
         said[side] = found[1]
         for boot in found[1]:
-            outcomes = [test.outcome for test in boot.judgement.tests]
+            outcomes = [test.outcome for test in boot.tests]
             counts = [outcomes.count(outcome) for outcome in (TestOutcome.PASS, TestOutcome.SKIP)]
             bad = len(outcomes) - sum(counts)
             name = f"{side} {boot.name}"
-            rows.append(f"{name:20}{counts[0]:>6}{bad:>8}{counts[1]:>9}  {boot.judgement.verdict.name}")
+            rows.append(f"{name:20}{counts[0]:>6}{bad:>8}{counts[1]:>9}  {boot.verdict.name}")
     if "head" not in said:
         return None, ["KUnit: not run"]
     base = said_by(said["base"]) if "base" in said else Booted(Verdict.PASS, frozenset(), 0, 0)

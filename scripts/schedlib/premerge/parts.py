@@ -135,8 +135,8 @@ class Booted:
 
 
 def said_by(boots: Sequence[JudgedBoot]) -> Booted:
-    outcomes = [test.outcome.name for boot in boots for test in boot.judgement.tests]
-    verdict = worst(boot.judgement.verdict for boot in boots)
+    outcomes = [test.outcome.name for boot in boots for test in boot.tests]
+    verdict = worst(boot.verdict for boot in boots)
     return Booted(verdict, mutants.failed_names(boots), outcomes.count("PASS"), outcomes.count("SKIP"))
 
 

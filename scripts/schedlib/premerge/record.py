@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from schedlib.cache import read_regular
 from schedlib.check.check_boots import CheckPlan
-from schedlib.check.check_results import JudgedBoot
+from schedlib.check.check_results import JudgedBoot, judged_boot
 from schedlib.console.expected import expected_tests
 from schedlib.console.judge import judge
 from schedlib.console.known_races import explained
@@ -122,8 +122,7 @@ def write_guests(place: Path, plan: CheckPlan, boots: Sequence[JudgedBoot]) -> N
         left_out={suite.name: suite.why for suite in plan.left_out},
         expected=tuple(sorted(plan.expected)),
         guests=tuple(
-            GuestRow(boot.name, cpus, boot.run.ending, boot.judgement.verdict)
-            for cpus, boot in zip(plan.classes, boots, strict=True)
+            GuestRow(boot.name, cpus, boot.ending, boot.verdict) for cpus, boot in zip(plan.classes, boots, strict=True)
         ),
     )
     document.write(place / GUESTS, found)
@@ -144,5 +143,5 @@ def read_guests(place: Path) -> tuple[GuestsDocument, tuple[JudgedBoot, ...]] | 
         expected = expected_tests(row.cpus, None, list(record.left_out))
         judgement = judge(console, expected, ending=row.ending, known_races=explained)
         judgement = replace(judgement, verdict=worst([judgement.verdict, row.seen]))
-        boots.append(JudgedBoot(row.name, GuestRun((), log, row.ending), judgement))
+        boots.append(judged_boot(row.name, GuestRun((), log, row.ending), judgement))
     return record, tuple(boots)

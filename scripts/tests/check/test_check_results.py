@@ -12,12 +12,18 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import to_builtins
 
 from by_schema import validator
 from schedlib.check import check_results
-from schedlib.check.check_results import JudgedBoot, check_document, junit_suites, ktap_text
-from schedlib.check.report import CheckChange
+from schedlib.check.check_results import (
+    CheckChange,
+    CheckResult,
+    JudgedBoot,
+    judged_boot,
+    junit_suites,
+    ktap_text,
+    plain,
+)
 from schedlib.console.judge import Judgement, Problem, judge
 from schedlib.console.judge import TestOutcome as Outcome
 from schedlib.console.judge import TestResult as Result
@@ -31,14 +37,12 @@ VALIDATOR = validator("check-1")
 
 def boot(log: str, name: str = "uml-8", ending: Ending = Ending.UNKNOWN) -> JudgedBoot:
     run = GuestRun(("vmlinux", "ncpus=8"), LOGS / f"{log}.log", ending, 1.5)
-    return JudgedBoot(name, run, judge(run.log.read_bytes(), ending=ending))
+    return judged_boot(name, run, judge(run.log.read_bytes(), ending=ending))
 
 
 def document(*boots: JudgedBoot, changes: tuple[CheckChange, ...] = ()) -> Any:
-    verdict, rows = worst(each.judgement.verdict for each in boots), to_builtins(changes)
-    now = datetime.now(UTC)
-    made = check_document(started=now, fingerprint={"arch": "um"}, verdict=verdict, boots=boots, changes=rows)
-    return json.loads(json.dumps(made))
+    verdict, now = worst(each.verdict for each in boots), datetime.now(UTC)
+    return json.loads(json.dumps(plain(CheckResult(started=now, status=verdict, boots=boots, changes=changes))))
 
 
 EVERY_LOG = pytest.mark.parametrize("log", sorted(path.stem for path in LOGS.glob("*.log")))
@@ -63,7 +67,7 @@ def test_document_holds_what_the_judge_found() -> None:
 
 
 def test_log_that_is_gone_has_no_checksum(tmp_path: Path) -> None:
-    gone = JudgedBoot("x", GuestRun((), tmp_path / "gone", Ending.UNKNOWN), judge(b"nothing"))
+    gone = judged_boot("x", GuestRun((), tmp_path / "gone", Ending.UNKNOWN), judge(b"nothing"))
     made = document(gone)
     VALIDATOR.validate(made)
     assert made["boots"][0]["sha256"] is None
@@ -88,10 +92,10 @@ def test_junit() -> None:
 def test_no_file_is_greener_than_the_judgement(log: str) -> None:
     judged = boot(log, ending=Ending.EXITED)
     root = ET.fromstring(junit_document(junit_suites([judged])))  # noqa: S314
-    bad = judged.judgement.verdict in (Verdict.FAIL, Verdict.ERROR)
+    bad = judged.verdict in (Verdict.FAIL, Verdict.ERROR)
     assert (root.find(".//failure") is not None or root.find(".//error") is not None) == bad
     again = judge(ktap_text([judged]).encode())
-    assert (again.verdict is Verdict.PASS) == (judged.judgement.verdict is Verdict.PASS)
+    assert (again.verdict is Verdict.PASS) == (judged.verdict is Verdict.PASS)
     assert (again.verdict is Verdict.FAIL) == bad
 
 
@@ -104,7 +108,7 @@ def test_ktap_is_sound_and_has_the_same_tests(log: str) -> None:
     want = {
         (f"{each.name}:{_in_suite(test.name)}", test.outcome in (Outcome.PASS, Outcome.SKIP))
         for each in judged
-        for test in each.judgement.tests
+        for test in each.tests
     }
     found = {(test.name, test.outcome in (Outcome.PASS, Outcome.SKIP)) for test in again.tests}
     assert want <= found
@@ -133,7 +137,7 @@ PROBLEMS = st.builds(Problem, st.just("splat"), st.integers(0, 9), TEXT, st.samp
 @settings(max_examples=200, deadline=None)
 def test_no_text_breaks_a_file(tests: list[Result], problems: list[Problem], name: str) -> None:
     judgement = Judgement(Verdict.PASS, tuple(tests), tuple(problems))
-    boots = [JudgedBoot(name or "x", GuestRun((), Path("none"), Ending.EXITED), judgement)]
+    boots = [judged_boot(name or "x", GuestRun((), Path("none"), Ending.EXITED), judgement)]
     VALIDATOR.validate(document(*boots))
     root = ET.fromstring(junit_document(junit_suites(boots)))  # noqa: S314
     assert len(root.findall(".//testcase")) == len(tests) + 1
@@ -145,7 +149,7 @@ def test_no_text_breaks_a_file(tests: list[Result], problems: list[Problem], nam
 
 def test_skips_are_told_once_and_not_where_another_guest_ran_the_test() -> None:
     def guest(*tests: Result) -> JudgedBoot:
-        return JudgedBoot("x", GuestRun((), Path("x"), Ending.EXITED, 1.0), Judgement(Verdict.PASS, tests, ()))
+        return judged_boot("x", GuestRun((), Path("x"), Ending.EXITED, 1.0), Judgement(Verdict.PASS, tests, ()))
 
     few = guest(Result("s:a", Outcome.SKIP, "too few CPUs"), Result("s:b", Outcome.SKIP), Result("s:c", Outcome.PASS))
     many = guest(Result("s:a", Outcome.PASS), Result("s:b", Outcome.SKIP), Result("s:d", Outcome.SKIP))

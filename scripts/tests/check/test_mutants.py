@@ -11,7 +11,7 @@ import pytest
 
 from conftest import git
 from schedlib.check import mutants
-from schedlib.check.check_results import JudgedBoot
+from schedlib.check.check_results import judged_boot
 from schedlib.check.mutants import MUTANTS, Fate, Mutant, failed_names, fate_of, read_mutant, read_mutants, try_mutant
 from schedlib.console.expected import load_expected
 from schedlib.console.judge import Judgement, Problem
@@ -112,7 +112,7 @@ def test_each_rule_and_case_has_a_mutant() -> None:
 def test_what_only_remarks_kills_nothing() -> None:
     verdicts = {"kunit": Verdict.PASS, "all-skipped": Verdict.INCONCLUSIVE, "panic": Verdict.FAIL}
     problems = tuple(Problem(kind, 1, "", verdict) for kind, verdict in verdicts.items())
-    boot = JudgedBoot("x", GuestRun((), Path("x"), Ending.EXITED), Judgement(Verdict.FAIL, (), problems))
+    boot = judged_boot("x", GuestRun((), Path("x"), Ending.EXITED), Judgement(Verdict.FAIL, (), problems))
     assert failed_names([boot]) == {"panic"}
 
 

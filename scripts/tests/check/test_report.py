@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from schedlib.check import report
-from schedlib.check.check_results import JudgedBoot
+from schedlib.check.check_results import judged_boot
 from schedlib.console.judge import judge
 from schedlib.guest.boot import Ending, GuestRun
 from schedlib.progress import tell
@@ -38,21 +38,22 @@ reboot: Power down
 """
 
 
-def summary(tmp_path: Path, presence: str, row: str) -> report.Summary:
+APPLIED = ChangeState("cluster-scan", State.APPLIED)
+
+
+def summary(tmp_path: Path, presence: str, row: str, names: Sequence[str] = ("row-1",)) -> report.Summary:
     """A summary of one guest with one row, from a kernel that is too old for the layout suite."""
     (tmp_path / "log").write_text(LOG.format(presence=presence, row=row))
-    judgement = judge((tmp_path / "log").read_bytes(), ["sched_cluster:decision_table:row-1"])
-    composition = Composition("", "", (ChangeState("cluster-scan", State.APPLIED),), frozenset({"cluster-scan"}))
-    return report.Summary(
-        started=datetime.now(UTC),
-        tree=Tree("6.1", tmp_path, "", "", "linux-source-6.1", is_user=False),
-        composition=composition,
-        boots=(JudgedBoot("guest", GuestRun((), tmp_path / "log", Ending.EXITED, 1.0), judgement),),
-        out=tmp_path,
-        fingerprint={},
-        reproduce="",
-        left_out=(KunitSuite("sched_layout", "CONFIG_X", "a.c", why="too old"),),
-    )
+    return of_log(tmp_path, [f"sched_cluster:decision_table:{name}" for name in names])
+
+
+def of_log(tmp_path: Path, expected: list[str], change: ChangeState = APPLIED) -> report.Summary:
+    judgement = judge((tmp_path / "log").read_bytes(), expected)
+    composition = Composition("", "", (change,), frozenset({"cluster-scan"}))
+    tree = Tree("6.1", tmp_path, "", "", "linux-source-6.1", is_user=False)
+    boot = judged_boot("guest", GuestRun((), tmp_path / "log", Ending.EXITED, 1.0), judgement)
+    result = report.check_result(datetime.now(UTC), tree, composition, (boot,), {})
+    return report.Summary(result, tmp_path, "", (KunitSuite("sched_layout", "CONFIG_X", "a.c", why="too old"),))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def summary(tmp_path: Path, presence: str, row: str) -> report.Summary:
 def test_change_without_a_case_of_its_name_is_judged_by_its_suite(
     tmp_path: Path, presence: str, row: str, verdict: Verdict
 ) -> None:
-    (change,) = summary(tmp_path, presence, row).changes
+    (change,) = summary(tmp_path, presence, row).result.changes
     assert (change.id, change.present, change.verdict) == ("cluster-scan", presence, verdict)
 
 
@@ -80,11 +81,9 @@ def test_change_is_judged_by_its_own_tests_alone(tmp_path: Path, own: str, verdi
     text = LOG.replace("sched_cluster", "sched_topology").replace("decision_table", "failed_install_leaves_no_trace")
     text = text.replace("    1..1\n        KTAP", f"    1..2\n    {own.format(name)}\n        KTAP", 1)
     text = text.replace("    ok 1 failed_", "    ok 2 failed_")
-    shown = summary(tmp_path, "absent", "ok 1 row-1")
-    judgement = judge(text.format(presence="absent", row="ok 1 row-1").encode(), [f"sched_topology:{name}"])
-    boot = replace(shown.boots[0], judgement=judgement)
-    states = (ChangeState("fix-cluster-key", State.ABSENT),)
-    (change,) = replace(shown, boots=(boot,), composition=Composition("", "", states, frozenset())).changes
+    (tmp_path / "log").write_text(text.format(presence="absent", row="ok 1 row-1"))
+    found = of_log(tmp_path, [f"sched_topology:{name}"], ChangeState("fix-cluster-key", State.ABSENT))
+    (change,) = found.result.changes
     assert change.verdict is verdict
 
 
@@ -96,10 +95,8 @@ def test_suite_left_out_is_reported(tmp_path: Path) -> None:
 def test_of_many_reasons_the_most_frequent_are_shown(tmp_path: Path) -> None:
     """A check of the selftests printed fifteen."""
     rows = [f"ok {number} row-{number} # SKIP reason {min(number, 15)}" for number in range(1, 18)]
-    text = LOG.format(presence="absent", row="\n        ".join(rows))
-    judgement = judge(text.encode(), [f"sched_cluster:decision_table:row-{number}" for number in range(1, 18)])
-    found = summary(tmp_path, "absent", "ok 1 row-1")
-    found = replace(found, boots=(replace(found.boots[0], judgement=judgement),))
+    names = [f"row-{number}" for number in range(1, 18)]
+    found = summary(tmp_path, "absent", "\n        ".join(rows), names)
     short = [line.strip() for line in report.lines(found, verbose=False)]
     assert "skipped in every guest: 17 tests (--verbose names them), because" in short
     reasons = [line for line in short if re.match(r"reason \d+: |\d+ other reasons", line)]

@@ -254,7 +254,6 @@ def test_our_rules() -> None:
     assert rules.changes() == ("rq-order", "rd-lines", "cpupri-lines", "cpupri-split", "rq-readers")
     assert rules.rule("rd-lines.R3").change == "rd-lines"
     assert rules.rule("cpupri.S1").change == "cpupri-lines"
-    assert [rule.id for rule in rules.rules if rule.change == "rd-lines"] == [f"rd-lines.R{n}" for n in range(1, 10)]
     with pytest.raises(SchedlineError, match=r"(?s)no rule 'rd-lines.R99'.*rd-lines.R1"):
         rules.rule("rd-lines.R99")
 

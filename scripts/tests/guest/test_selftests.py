@@ -112,7 +112,7 @@ def test_defect_is_known_until_its_fix_is_expected(
     options = CheckOptions(cpus=(8,), selftests=True)
     plan = make_plan(replace(ARM64, emulator=("qemu",)), options, frozenset(expected))
     boots = boot_and_judge(plan, built[0], tmp_path, "tcg", tmp_path / "archive")
-    assert (boots[0].run.log.read_text().strip().endswith("-- -k")) is known
+    assert (Path(boots[0].log).read_text().strip().endswith("-- -k")) is known
 
 
 def test_selftests_that_cannot_be() -> None:

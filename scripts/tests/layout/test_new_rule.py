@@ -97,6 +97,8 @@ def test_a_rule_is_one_file(contracts: Path, cache: Path) -> None:
     our_rules.cache_clear()
     new = {"sched_layout:rd_lines:rd-lines.R10", "sched_layout:rd_lines:rd-lines.D1"}
     assert set(expected_tests(8, None)) - before == new
+    listed = expected_tests(8, None)
+    assert listed.index("sched_layout:rd_lines:rd-lines.R9") + 1 == listed.index("sched_layout:rd_lines:rd-lines.R10")
     assert new <= set(expected_tests(8, None, changes=["rd-lines"]))  # of the exported series
     assert new.isdisjoint(expected_tests(8, None, changes=["rq-order"]))
     table = rule_table(our_rules(), read_source(FILES.get))
