@@ -26,6 +26,7 @@ from schedlib.contracts.contract_rules import CONTRACTS, Clause, Rules, our_rule
 from schedlib.contracts.struct_source import read_source
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass, ClauseKind, Contract, read_contract
+from schedlib.formats.tables import markdown
 from schedlib.layout.columns import ensure_tools, pack_columns
 from schedlib.layout.compile import Column, all_read, arch_table
 from schedlib.layout.members import Structure, read_members, root_of
@@ -319,8 +320,7 @@ Results = Mapping[str, Sequence[Attacked]]
 
 def table(results: Results) -> Iterator[str]:
     """Markdown: for each structure and kind of attack, how many of those tried the rules complained of; the misses."""
-    yield f"| structure | attack | {' | '.join(results)} |"
-    yield f"|---|---|{'---|' * len(results)}"
+    rows = []
     tags = dict.fromkeys(row.struct for found in results.values() for row in found)
     for tag, kind in product(tags, AttackKind):
         cells = []
@@ -328,7 +328,8 @@ def table(results: Results) -> Iterator[str]:
             some = [row for row in found if (row.struct, row.kind) == (tag, kind)]
             cells.append(f"{sum(bool(row.complaints) for row in some)} of {len(some)}" if some else "-")
         if set(cells) != {"-"}:
-            yield f"| `{tag}` | {kind.value} | {' | '.join(cells)} |"
+            rows.append((f"`{tag}`", kind.value, *cells))
+    yield from markdown(("structure", "attack", *results), rows)
     contracted = {read_contract(path).struct for path in CONTRACTS.glob("*.toml")}
     if left := sorted(contracted - set(tags)):
         yield ""
@@ -446,13 +447,14 @@ def _plain(body: Sequence[str]) -> tuple[str, ...]:
 
 def pack_attack_table(found: Sequence[PackAttacked]) -> Iterator[str]:
     """Markdown: a structure in each row."""
-    yield "| structure | rules | new member on a closed line | new member elsewhere | a named member moved |"
-    yield "|---|---|---|---|---|"
+    heads = ("structure", "rules", "new member on a closed line", "new member elsewhere", "a named member moved")
+    rows: list[tuple[object, ...]] = []
     for row in sorted(found, key=lambda row: (row.file, row.struct)):
         cells = [f"{noticed} of {of}" if of else "-" for noticed, of in row.counts.values()]
-        yield f"| `{row.struct}` | {row.rules} | {' | '.join(cells)} |"
+        rows.append((f"`{row.struct}`", row.rules, *cells))
     sums = [[sum(row.counts[name][at] for row in found) for at in (0, 1)] for name in _COUNTS]
-    yield f"| all | {sum(row.rules for row in found)} | {' | '.join(f'{noticed} of {of}' for noticed, of in sums)} |"
+    rows.append(("all", sum(row.rules for row in found), *(f"{noticed} of {of}" for noticed, of in sums)))
+    yield from markdown(heads, rows)
 
 
 def _attack(tree: Tree) -> Verdict:

@@ -15,6 +15,7 @@ import scipy
 
 from proof.gate_noise import MODELS, like_an_order, log_normal
 from proof.gate_simulation import GATE, RULES, GateCase, SimulationResult, Spoil, simulate
+from schedlib.formats.tables import table
 from schedlib.gate.decision import MISSED
 from schedlib.gate.rules import EXCESS
 from schedlib.gate.statistics import Values, bad_share
@@ -179,8 +180,8 @@ def text(lines: list[ProofLine]) -> str:
         chosen = [line for line in lines if line.part == part]
         if not chosen:
             continue
-        out += ["", title, f"{'the gate':36}{'FAIL':>20}{'PASS':>20}{'unclear':>9}{'boots':>7}"]
-        out += [_line(line) for line in chosen]
+        heads = ("the gate", "FAIL", "PASS", "unclear", "boots")
+        out += ["", title, *table([heads, *map(_cells, chosen)], "<36>20>20>9>7")]
     return "\n".join(out)
 
 
@@ -189,13 +190,13 @@ def _named(line: ProofLine) -> str:
     return line.name + (f", +{line.change:.0%}" if varies else "")
 
 
-def _line(line: ProofLine) -> str:
+def _cells(line: ProofLine) -> tuple[str, ...]:
     said = line.result
-    cells = ""
+    cells = []
     for share in (said.caught if line.part in ("found", "pairs") else said.failed, said.passed):
         low, high = interval(share, said.campaigns)
-        cells += f"{f'{share:.2f} ({low:.2f}-{high:.2f})':>20}"
-    return f"{_named(line):36}{cells}{100 - said.failed - said.passed:>9.2f}{said.boots:>7.1f}"
+        cells.append(f"{share:.2f} ({low:.2f}-{high:.2f})")
+    return _named(line), *cells, f"{100 - said.failed - said.passed:.2f}", f"{said.boots:.1f}"
 
 
 def main() -> int:

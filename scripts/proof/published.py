@@ -14,13 +14,13 @@ from pathlib import Path
 
 from msgspec import field
 
-from schedlib import progress
 from schedlib.c2c.moved_layout import is_part
 from schedlib.c2c.traffic_report import middle, named
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import AccessKind, TrafficResult, TrafficRow, read_result
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Amount, Count, Strict, Word
+from schedlib.formats.tables import markdown_row, table
 
 PUBLISHED = Path(__file__).with_name("published")
 
@@ -103,8 +103,8 @@ class Published(Strict, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         counted = self.emulated
-        for table in (counted.fields, counted.loads, counted.fast):
-            if any(len(each) != len(counted.quanta) for each in table.values()):
+        for kind in (counted.fields, counted.loads, counted.fast):
+            if any(len(each) != len(counted.quanta) for each in kind.values()):
                 raise ValueError("a field has not one count for each quantum")
         if bool(self.line) == bool(self.ranked):
             raise ValueError("it has to have either lines with numbers or ranked fields")
@@ -214,11 +214,7 @@ def page_row(published: Published) -> str:
     found = agreement_of(published, published.emulated.fields)
     cells = [f"`{published.name}`", f"`{published.emulation.workload}`", _three(found.published)]
     same = f"{found.same} of {len(found.published)}"
-    return _row([*cells, _three(found.emulated), same, "yes" if found.first else "no"])
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return markdown_row([*cells, _three(found.emulated), same, "yes" if found.first else "no"])
 
 
 def _three(names: tuple[str, ...]) -> str:
@@ -239,7 +235,7 @@ def top_lines(published: Published, amounts: Mapping[str, tuple[int, ...]]) -> I
         share = f"{there[name] / sum(there.values()):.1%}" if name in there and published.line else ""
         counted = medians.get(name, 0)
         rows.append((name, share, f"{counted / sum(medians.values()):.1%}", str(counted)))
-    yield from progress.table(rows, left=1)
+    yield from table(rows, "<  >")
     found = agreement_of(published, amounts)
     yield f"the first {len(found.published)}, published: {', '.join(found.published)}"
     yield f"the first {len(found.published)}, emulated: {', '.join(found.emulated)}"
@@ -251,7 +247,9 @@ def totals_row(published: Sequence[Published], kind: str) -> str:
     """Of how many outputs the first three agree, are the same in any order, and the first is the same."""
     found = [agreement_of(each, getattr(each.emulated, kind)) for each in published]
     same = sum(each.same == len(each.published) for each in found)
-    return _row([kind, str(sum(each.agrees for each in found)), str(same), str(sum(each.first for each in found))])
+    return markdown_row(
+        [kind, str(sum(each.agrees for each in found)), str(same), str(sum(each.first for each in found))]
+    )
 
 
 def main() -> None:

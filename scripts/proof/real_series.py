@@ -20,6 +20,7 @@ from pathlib import Path
 from otava.analysis import compute_change_points
 
 from schedlib.errors import SchedlineError
+from schedlib.formats.tables import markdown_row
 from schedlib.gate.history import change_points
 from schedlib.paths import PROGRAM
 
@@ -68,10 +69,10 @@ def main() -> None:
     """Print the table."""
     values = series_of(Path(sys.argv[1]))
     found = {"history": change_points(values), "Otava": [int(each.index) for each in compute_change_points(values)[0]]}
-    print(f"| place | labelled | gate | {' | '.join(found)} |\n|---|---|---|{'---|' * len(found)}")
+    print(markdown_row(("place", "labelled", "gate", *found)), "|---" * (3 + len(found)) + "|", sep="\n")
     for at in places(len(values)):
         cells = ["yes" if at in points else "" for points in found.values()]
-        print(f"| {at} | {'yes' if at in LABELS else ''} | {gate_said(values, at)} | {' | '.join(cells)} |")
+        print(markdown_row((at, "yes" if at in LABELS else "", gate_said(values, at), *cells)))
     for name, points in found.items():
         print(f"{name}: {', '.join(map(str, points))}")
 

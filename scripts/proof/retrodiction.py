@@ -25,6 +25,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
+from schedlib.formats.tables import markdown
 from schedlib.layout.columns import ensure_tools, pack_columns
 from schedlib.layout.compile import Column
 from schedlib.layout.first_contract import Declaration, DraftGroup, first_contract, marked_groups
@@ -214,11 +215,11 @@ def _names_right(incident: Incident, names: Sequence[str]) -> bool:
 
 def table(rows: Sequence[Judged]) -> list[str]:
     heads = ("incident", "structure", "blind", "measured then", "caught", "today's contract")
-    out = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    cells = []
     for row in rows:
-        cells = [row.name, f"`{row.struct}`", "yes" if row.blind else "no", row.measured]
-        cells += ["yes" if row.caught else "no", ", ".join(row.packs) or "nothing"]
-        out.append(f"| {' | '.join(cells)} |")
+        told = [row.name, f"`{row.struct}`", "yes" if row.blind else "no", row.measured]
+        cells.append([*told, "yes" if row.caught else "no", ", ".join(row.packs) or "nothing"])
+    out = markdown(heads, cells)
     caught, packs = sum(row.caught for row in rows), sum(bool(row.packs) for row in rows)
     loud = sum(not row.silent for row in rows)
     out += ["", f"Caught by the derived contract: {caught} of {len(rows)}. Noticed by today's contracts: {packs} of"]

@@ -28,6 +28,7 @@ from schedlib import doctor
 from schedlib.cache import cache_dir
 from schedlib.errors import SchedlineError
 from schedlib.formats.run_file import read_run
+from schedlib.formats.tables import table
 from schedlib.process import dying_with_us
 from schedlib.progress import say, step
 from schedlib.runs.programs import compiled
@@ -272,11 +273,8 @@ def text(rows: Sequence[Detection]) -> str:
     """The table: batches that failed / batches. "!" marks a missed goal."""
     names = list(dict.fromkeys(row.case.name for row in rows))
     cells = {(row.case.name, row.tool): _cell(row) for row in rows}
-    widths = [max(len(tool), *(len(cells[name, tool]) for name in names)) for tool in TOOLS]
-    out = ["".join([f"{'batches that FAIL':18}", *(f"{tool:>{w + 2}}" for tool, w in zip(TOOLS, widths, strict=True))])]
-    for name in names:
-        parts = [f"{cells[name, tool]:>{w + 2}}" for tool, w in zip(TOOLS, widths, strict=True)]
-        out.append(f"{name:18}" + "".join(parts))
+    of_tools = [[name, *(cells[name, tool] for tool in TOOLS)] for name in names]
+    out = table([["batches that FAIL", *TOOLS], *of_tools], "<18  >")
     for row in rows:
         if not row.met:
             tests = ", ".join(f"{count} {name}" for name, count in sorted(row.tests.items()))

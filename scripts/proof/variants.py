@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib import progress
 from schedlib.c2c.traffic_report import middle
 from schedlib.cache import cache_dir
+from schedlib.formats import tables
 from schedlib.formats.c2c_document import TrafficResult, read_result
 from schedlib.paths import PROJECT
 
@@ -65,7 +65,7 @@ def table(workload: str, rows: Mapping[str, TrafficResult]) -> Sequence[str]:
         (workload, "misses", "HITM", "false sharing", "upgrades"),
         *((name, *figures(each)) for name, each in rows.items()),
     ]
-    return progress.table(cells, left=1)
+    return tables.table(cells, "<  >")
 
 
 def main() -> None:

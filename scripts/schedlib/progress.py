@@ -10,7 +10,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 _TICK = 1.0
@@ -127,18 +127,6 @@ def counted(number: int, what: str, several: str = "") -> str:
 def printable(text: str, keep: str = "") -> str:
     """Replace the characters, but those of `keep`, that cannot be printed or that change the direction of reading."""
     return "".join(char if char.isprintable() or char in keep else "\ufffd" for char in text)
-
-
-def table(rows: Sequence[Sequence[str]], gap: str = "  ", left: int | None = None) -> list[str]:
-    """The lines of a table: each column is as wide as its widest cell; those behind the first `left` are numbers."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    most = len(widths) if left is None else left
-
-    def cells(row: Sequence[str]) -> list[str]:
-        placed = enumerate(zip(row, widths, strict=True))
-        return [cell.ljust(width) if at < most else cell.rjust(width) for at, (cell, width) in placed]
-
-    return [gap.join(cells(row)).rstrip() for row in rows]
 
 
 def tell(text: str) -> None:

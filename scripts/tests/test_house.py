@@ -52,6 +52,7 @@ MOST_AT_THE_TOP = 14
 
 ONE_PLACE = {
     r"<svg xmlns": "formats/svg.py",
+    r'"\|---"': "formats/tables.py",
     r'"testsuites?"': "formats/junit.py",
     r'b"GNU"|NT_GNU_BUILD_ID|Build ID:': "kernel/machine.py",
     r"random/boot_id": "kernel/machine.py",

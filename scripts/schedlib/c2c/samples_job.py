@@ -46,9 +46,10 @@ from schedlib.c2c.traffic_report import field_name
 from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
+from schedlib.formats.tables import table
 from schedlib.kernel.machine import running_build_id
 from schedlib.process import clean_environment, dying_with_us, must
-from schedlib.progress import printable, say, step, table
+from schedlib.progress import printable, say, step
 from schedlib.verdict import Verdict
 
 _FIELDS, _FUNCTIONS = 40, 20
@@ -85,7 +86,7 @@ def measured_text(result: MeasuredDocument) -> Iterator[str]:
     if lost.samples:
         share = sum(each.share for each in result.unresolved)
         rows.append(("unresolved", f"{share:.1%}", "", "", *_numbers(lost)))
-    yield from table(rows, left=1)
+    yield from table(rows, "<  >")
     if len(result.fields) > _FIELDS:
         yield f"{len(result.fields) - _FIELDS} others: the JSON has them"
     for reason in result.unresolved:
@@ -95,7 +96,7 @@ def measured_text(result: MeasuredDocument) -> Iterator[str]:
     hottest = sorted(functions, key=lambda name: (-functions[name].amount(result.metric), name))
     rows = [("function", "samples", "taken", "remote", "cycles each")]
     rows += [(name, *_numbers(functions[name])) for name in hottest[:_FUNCTIONS]]
-    yield from table(rows, left=1)
+    yield from table(rows, "<  >")
 
 
 def _numbers(sampled: Sampled) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from schedlib.formats import document
 from schedlib.formats.c2c_document import C2C_FILE, Counts, TrafficResult
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
+from schedlib.formats.tables import table
 from schedlib.options import ChangeOptions
 from schedlib.paths import CONFIGS
 from schedlib.progress import say
@@ -103,9 +104,7 @@ def side_by_side(found: dict[str, TrafficResult]) -> Iterator[str]:
     yield "HITM: another CPU had modified the line; false: by a write to bytes that this CPU does not use"
     yield ""
     columns = [[name, *_map(result)] for name, result in found.items()]
-    width = max(map(len, columns[0])) + 3
-    for left, right in zip_longest(*columns, fillvalue=""):
-        yield f"{left:{width}}{right}".rstrip()
+    yield from table(list(zip_longest(*columns, fillvalue="")), "<   <")
     yield from traffic_report.lines_of(traffic_diff.sections(*found.values())[0])
 
 

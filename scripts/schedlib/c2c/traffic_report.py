@@ -13,7 +13,8 @@ from operator import attrgetter
 from typing import Literal, TypeVar, get_args
 
 from schedlib.formats.c2c_document import DISTANCES, BlamedField, Counts, Place, TrafficResult, TrafficRow
-from schedlib.progress import counted, table
+from schedlib.formats.tables import table
+from schedlib.progress import counted
 
 CountName = Literal["false_shared", "misses", "hitm", "upgrades", "accesses"]
 COUNTS: tuple[CountName, ...] = get_args(CountName)
@@ -100,7 +101,7 @@ def lines_of(section: Section) -> Iterator[str]:
     """A section as text, behind an empty line."""
     yield from ("", section.name, *section.said)
     if section.titles:
-        yield from table([section.titles, *section.rows], left=section.left)
+        yield from table([section.titles, *section.rows], "<  " * section.left + ">")
     if section.left_out:
         yield f"{section.left_out} others: the JSON has them"
     for part in section.parts:

@@ -27,7 +27,7 @@ from schedlib.console.judge import Problem, TestOutcome, TestResult
 from schedlib.formats import document
 from schedlib.formats.document import of_dataclasses
 from schedlib.formats.junit import junit_document
-from schedlib.progress import table
+from schedlib.formats.tables import table
 from schedlib.tree.changes import change_table
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree

@@ -25,6 +25,7 @@ from schedlib.dev.mutants_page import End, GeneratedMutant, GeneratedMutantsDocu
 from schedlib.errors import SchedlineError
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word, check_patterns
+from schedlib.formats.tables import table
 from schedlib.git import git
 from schedlib.guest.boot import Ending, GuestRun, run_guest
 from schedlib.guest.command_line import command_line
@@ -371,10 +372,11 @@ def _all_tried(some: Sequence[CodeChange], built: Sequence[Built], data: MutantD
 
 
 def _report(tried: Sequence[GeneratedMutant], unreached: Sequence[str], wrong: Sequence[str]) -> Iterator[str]:
-    yield f"{'function':32} mutants  assertion  crash  survived  no effect  score"
+    rows: list[tuple[str, ...]] = [("function", "mutants", "assertion", "crash", "survived", "no effect", "score")]
     for name, count, assertions, crashes, survived, none, untried in score(tried):
-        numbers = f"{count:7} {assertions:10} {crashes:6} {survived:9} {none:10}"
-        yield f"{name:32} {numbers} {share(count, survived, untried):>6}"
+        numbers = map(str, (count, assertions, crashes, survived, none))
+        rows.append((name, *numbers, share(count, survived, untried)))
+    yield from table(rows, "<32 >7 >10 >6 >9 >10 >6")
     yield from (f"never executed: {each}" for each in unreached)
     yield from wrong
     yield from (f"survived: {each}" for each in tried if each.end is End.SURVIVED)

@@ -33,6 +33,7 @@ from schedlib.formats.c2c_document import MappedField, TrafficResult, read_resul
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.formats.document import read
 from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, picture
+from schedlib.formats.tables import markdown
 from schedlib.gate.decision import MISSED
 from schedlib.gate.rules import load_gate
 from schedlib.gate.statistics import bad_share
@@ -92,8 +93,7 @@ def filled(page: str) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    return "\n".join([*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
+    return "\n".join(markdown(heads, rows))
 
 
 def _toml(path: Path) -> Any:

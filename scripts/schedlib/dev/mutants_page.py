@@ -14,6 +14,7 @@ import msgspec
 from schedlib.console.expected import load_expected
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Positive, Strict, Whole, Word
+from schedlib.formats.tables import markdown
 from schedlib.names import change_ids
 from schedlib.paths import KUNIT
 
@@ -110,18 +111,18 @@ def score_table(runs: Sequence[GeneratedMutantsDocument]) -> Iterator[str]:
     """The sums of all and of each file, functions with mutants that survived or were not tried, and what never ran."""
     mutants = [each for run in runs for each in run.mutants]
     files = {each.function: each.file for each in mutants}
-    yield "| function | count | by assertion | by others | survived | no effect | not tried | score |"
-    yield "|---|---|---|---|---|---|---|---|"
+    heads = ("function", "count", "by assertion", "by others", "survived", "no effect", "not tried", "score")
     rows = list(score(mutants))
-    yield _row("all", [sum(int(row[column]) for row in rows) for column in range(1, 7)])
+    cells = [_row("all", [sum(int(row[column]) for row in rows) for column in range(1, 7)])]
     for file in dict.fromkeys(files.values()):
         mine = [row for row in rows if files[row[0]] == file]
-        yield _row(f"**{file.rpartition('/')[2]}**", [sum(int(row[column]) for row in mine) for column in range(1, 7)])
-        yield from (_row(f"`{name}`", numbers) for name, *numbers in mine if numbers[3] or numbers[5])
+        sums = [sum(int(row[column]) for row in mine) for column in range(1, 7)]
+        cells.append(_row(f"**{file.rpartition('/')[2]}**", sums))
+        cells += [_row(f"`{name}`", numbers) for name, *numbers in mine if numbers[3] or numbers[5]]
+    yield from markdown(heads, cells)
     unreached = dict.fromkeys(each for run in runs for each in run.unreached)
     yield from ("", f"Statements that no guest executed, so that no mutant of them can die: {len(unreached)}.")
 
 
-def _row(name: str, numbers: Sequence[int]) -> str:
-    cells = (name, *map(str, numbers), share(numbers[0], numbers[3], numbers[5]))
-    return f"| {' | '.join(cells)} |"
+def _row(name: str, numbers: Sequence[int]) -> Sequence[object]:
+    return name, *numbers, share(numbers[0], numbers[3], numbers[5])

@@ -23,6 +23,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.document import Document
 from schedlib.formats.gate_document import GatesUsed, JudgedMetric, Method, finite
 from schedlib.formats.strict import Count, Moment, Number, Positive, Strict, Word
+from schedlib.formats.tables import table
 from schedlib.gate import statistics
 from schedlib.gate.comparable import LOSSES_ALPHA, more_by_chance
 from schedlib.gate.decision import DOUBT, LookEvidence, decide, far_boots, together
@@ -450,10 +451,14 @@ def _told(metric: FleetMetric) -> Iterator[str]:
     if metric.method is not Method.EQUAL:
         unit = f" in{per(metric)}".replace(" in in ", " in ")
         yield from wrapped(f"    {limits_of(metric)}; worse by{unit}", 4)
-    yield f"{'machines of':{_NAME}}{'':>5}{'worse by':>10}{'over budget':>13}{'p':>7}"
+    rows = [("machines of", "", "worse by", "over budget", "p")]
     for group in metric.groups:
-        cells = f"{signed(group.worse_by):>10}{group.over_budget:>13}{p_of(group.p):>7}"
-        yield f"{_short(group.name)[:_NAME]:{_NAME}}{group.machines:>5}{cells}"
+        cells = str(group.machines), signed(group.worse_by), str(group.over_budget), p_of(group.p)
+        rows.append((_short(group.name)[:_NAME], *cells))
+    head, *lines = table(rows, f"<{_NAME}>5>10>13>7")
+    yield head
+    for group, line in zip(metric.groups, lines, strict=True):
+        yield line
         if group.reason:
             yield from wrapped(f"    {group.verdict.name}: {group.reason}", 4)
         if group.bad and group.kind != "all":

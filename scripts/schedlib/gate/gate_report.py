@@ -20,6 +20,7 @@ from schedlib.formats.gate_document import (
     Method,
     UnjudgedMetric,
 )
+from schedlib.formats.tables import table
 from schedlib.gate.rules import EXCESS
 from schedlib.progress import counted, printable, wrapped
 from schedlib.verdict import Verdict
@@ -230,15 +231,14 @@ def _side(side: GateSide) -> list[str]:
 
 
 def _tables(metrics: Sequence[GateMetric]) -> Iterator[str]:
-    rows = [(metric, f"{metric.name[:_NAME]:{_NAME}}", cells_of(metric)) for metric in metrics]
-    yield f"{'metric':{_NAME}}{'base':>10}{'candidate':>11}{'change':>10}  verdict"
-    for metric, name, cells in rows:
-        yield f"{name}{cells['base']:>10}{cells['candidate']:>11}{cells['change']:>10}  {metric.verdict.name}"
+    named = [(metric.name[:_NAME], metric.verdict.name, cells_of(metric)) for metric in metrics]
+    rows = [(name, of["base"], of["candidate"], of["change"], verdict) for name, verdict, of in named]
+    yield from table([("metric", "base", "candidate", "change", "verdict"), *rows], f"<{_NAME}>10>11>10  <")
     yield ""
-    yield f"{'metric':{_NAME}}{'medians':>9}{'95 % interval':>21}{'p':>8}{'boots':>8}"
-    for _, name, cells in rows:
-        boots = cells["boots"].replace(" ", "")
-        yield f"{name}{cells['of medians']:>9}{cells['95 % interval']:>21}{cells['p']:>8}{boots:>8}"
+    rows = [
+        (name, of["of medians"], of["95 % interval"], of["p"], of["boots"].replace(" ", "")) for name, _, of in named
+    ]
+    yield from table([("metric", "medians", "95 % interval", "p", "boots"), *rows], f"<{_NAME}>9>21>8>8")
 
 
 def _told(document: GateDocument, first: str) -> Iterator[str]:
@@ -272,20 +272,21 @@ def _shown(shown: Sequence[UnjudgedMetric]) -> Iterator[str]:
     listed = sorted(shown, key=lambda each: -abs(each.change or 0.0))[:_MOST_SHOWN]
     few = f"; the {len(listed)} of {len(shown)} that changed most" if len(listed) < len(shown) else ""
     yield from wrapped(f"not judged{few}: medians, and the change in percent")
-    for each in listed:
-        name = f"{each.tool} {each.name}, {each.unit}"[:40]
-        yield f"{name:40}{number(each.base):>11}{number(each.candidate):>11}{signed(each.change):>10}"
+    names = [f"{each.tool} {each.name}, {each.unit}"[:40] for each in listed]
+    cells = [(number(each.base), number(each.candidate), signed(each.change)) for each in listed]
+    yield from table([(name, *of) for name, of in zip(names, cells, strict=True)], "<40>11>11>10")
 
 
 def _shares(document: GateDocument) -> Iterator[str]:
     """The part of each change that the layout causes. A placebo has the candidate's sizes, and the base's order."""
-    yield f"{'change, %':{_NAME}}{'candidate':>10}{'placebo':>9}{'layout':>8}{'95 % interval':>19}"
+    rows = [("change, %", "candidate", "placebo", "layout", "95 % interval")]
     metrics = {metric.key: metric for metric in document.metrics}
     for share in document.shares:
         metric = metrics[share.tool, share.name]
         unit = f", {metric.change_unit}" if metric.change_unit != "%" else ""
-        cells = f"{signed(metric.change):>10}{signed(share.change):>9}{signed(share.attributable):>8}"
-        yield f"{f'{share.name}{unit}'[:_NAME]:{_NAME}}{cells}{interval_of(share):>19}"
+        cells = signed(metric.change), signed(share.change), signed(share.attributable), interval_of(share)
+        rows.append((f"{share.name}{unit}"[:_NAME], *cells))
+    yield from table(rows, f"<{_NAME}>10>9>8>19")
     for share in document.shares:
         if said := told_of_share(share):
             yield from wrapped(said)

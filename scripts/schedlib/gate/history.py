@@ -27,6 +27,7 @@ from schedlib.formats.document import Document
 from schedlib.formats.gate_document import GateDocument, GateMetric, GateSide
 from schedlib.formats.run_file import NOT_RECORDED, Direction
 from schedlib.formats.strict import Count, Moment, Number, Strict, Word
+from schedlib.formats.tables import table
 from schedlib.gate.gate_options import HistoryOptions
 from schedlib.gate.statistics import Values
 from schedlib.progress import printable, wrapped
@@ -303,11 +304,12 @@ def history_text(found: HistoryDocument, gates: Sequence[GateDocument]) -> str:
         ]
         happened = "; ".join(filter(None, (f"{gate.base.kernel} -> {gate.candidate.kernel}", ", ".join(odd))))
         out += wrapped(f"{gate.started:%Y-%m-%d %H:%M} {gate.status.name}: {happened}")
-    out += ["", f"{'level':26}{'gates':>6}{'first':>11}{'last':>11}{'worse':>9}  creep"]
+    rows = [("level", "gates", "first", "last", "worse", "creep")]
     for each in found.series:
-        name, unit = printable(each.name)[:26], " %" if each.change_unit == "%" else ""
-        values = f"{len(each.levels):>6}{each.means[0]:>11.5g}{each.means[-1]:>11.5g}{f'{each.worse:.1f}{unit}':>9}"
-        out.append(f"{name:26}{values}  {each.status.name}")
+        unit = " %" if each.change_unit == "%" else ""
+        values = str(len(each.levels)), f"{each.means[0]:.5g}", f"{each.means[-1]:.5g}", f"{each.worse:.1f}{unit}"
+        rows.append((printable(each.name)[:26], *values, each.status.name))
+    out += ["", *table(rows, "<26>6>11>11>9  <")]
     failed = _failed(gates)
     some = "a gate" if failed == 1 else f"{failed} gates"
     out += wrapped(f"{some} failed, and no later one withdrew that: no PASS") if failed else []

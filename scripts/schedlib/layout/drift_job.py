@@ -17,6 +17,7 @@ from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir
 from schedlib.contracts.contract_rules import CONTRACTS, Rules, pack_rules
 from schedlib.formats import document
+from schedlib.formats.tables import table
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.columns import composed_operand, ensure_tools, pack_columns
 from schedlib.layout.compile import Column, arch_table, compiler_of
@@ -37,7 +38,6 @@ from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.rule_judge import Layout, RuleOutcome
 from schedlib.layout.vmlinux import KnownKernel, kernel_of, layout_of_kernel
 from schedlib.names import pack_names
-from schedlib.progress import table
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
 

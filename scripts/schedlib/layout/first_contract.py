@@ -19,11 +19,12 @@ from schedlib.contracts.struct_source import without_comments
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import read_result
 from schedlib.formats.contract_file import AccessClass, Contract, may_share, read_contract
+from schedlib.formats.tables import table
 from schedlib.layout.kernel_text import declaring_file
 from schedlib.layout.kernel_versions import layouts_of, opened, require_struct
 from schedlib.layout.layout_options import ContractCheckOptions, InitOptions
 from schedlib.layout.rule_judge import Layout, shared_members
-from schedlib.progress import say, table
+from schedlib.progress import say
 from schedlib.verdict import Verdict
 
 MARKER = re.compile(r"__cacheline_group_(begin|end)(?:_aligned)?__(\w+)")

@@ -24,6 +24,7 @@ from schedlib.formats.layout_document import (
     LayoutType,
     PresenceName,
 )
+from schedlib.formats.tables import table as aligned
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.compile import compiler_of
@@ -41,7 +42,6 @@ from schedlib.layout.rule_judge import (
     shared_members,
 )
 from schedlib.layout.vmlinux import kernel_of, layout_of_kernel
-from schedlib.progress import table as aligned
 from schedlib.tree.changes import change_table
 from schedlib.tree.compose import refuse_lost_members
 from schedlib.verdict import Verdict
@@ -153,7 +153,7 @@ def table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
         if column.layout:
             outcomes = (_word(column.outcome(rule.id)) for rule in rules.rules)
             rows.append([column.name, str(column.layout.line), *outcomes])
-    yield from aligned(rows, " ")
+    yield from aligned(rows, "< <")
 
 
 def pack_table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:

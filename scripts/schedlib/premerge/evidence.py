@@ -17,6 +17,7 @@ from schedlib.check.check_results import JudgedBoot, skips
 from schedlib.console.judge import TestOutcome
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
+from schedlib.formats.tables import table
 from schedlib.gate.gate_options import GATES as OUR_GATES
 from schedlib.gate.gate_options import GateOptions
 from schedlib.git import try_git
@@ -82,15 +83,13 @@ def _layout(directory: Path) -> Section:
         return None, ["layout: not looked at"]
     ours, packs = record.judged_rules()
     changes = ours.changes()
-    counts = {change: sum(rule.change == change for rule in ours.rules) for change in changes}
-    widths = {change: max(len(change), count) + 1 for change, count in counts.items()}
-    table = [f"{'':9}line  " + "".join(change.ljust(widths[change]) for change in changes).rstrip()]
+    rows = [("", "line", *changes)]
     broken: dict[tuple[str, str], list[str]] = {}
     more = 0
     for name, pair in found.columns.items():
         is_own = "+" not in name
         if pair is None:
-            table += [f"{name:9}cannot be had here"] * is_own
+            rows += [(name, *[""] * (len(changes) + 1))] * is_own
             continue
         before, after = (each.layout(name) for each in pair)
         for rules in (ours, packs):
@@ -104,13 +103,14 @@ def _layout(directory: Path) -> Section:
             letters = dict.fromkeys(changes, "")
             for rule in ours.rules:
                 letters[rule.change] += _LETTER[judge_rule(ours, rule.id, after, expected).outcome]
-            cells = "".join(letters[change].ljust(widths[change]) for change in changes)
-            table.append(f"{name:9}{after.line:<6}{cells}".rstrip())
+            rows.append((name, str(after.line), *letters.values()))
     judged = any(pair for name, pair in found.columns.items() if "+" not in name)
     verdict = Verdict.FAIL if broken else Verdict.PASS if judged else Verdict.INCONCLUSIVE
     # Of what only the sources show, the sender's verdict can make it worse, never better.
     verdict = worst([verdict, found.seen])
-    lines = [f"layout, the rules of each change on the head (P, F, - n/a): {verdict.name}", *table]
+    lines = [f"layout, the rules of each change on the head (P, F, - n/a): {verdict.name}"]
+    for row, line in zip(rows, table(rows, "<9<6< <"), strict=True):
+        lines.append(line if any(row[1:]) else f"{line:9}cannot be had here")
     lines += [f"{counted(more, 'further configuration')}: packs, and other options"] if more else []
     for (name, reason), where in broken.items():
         lines += wrapped(f"broken by the series: {name} ({', '.join(where)}): {reason}")
@@ -122,7 +122,7 @@ def _layout(directory: Path) -> Section:
 def _kunit(directory: Path) -> Section:
     said: dict[str, tuple[JudgedBoot, ...]] = {}
     left_out: dict[str, str] = {}
-    rows = [f"{'':20}passed  failed  skipped  verdict"]
+    rows = [("", "passed", "failed", "skipped", "verdict")]
     for side in ("base", "head"):
         found = record.read_guests(directory / side)
         if found is None:
@@ -133,13 +133,12 @@ def _kunit(directory: Path) -> Section:
             outcomes = [test.outcome for test in boot.tests]
             counts = [outcomes.count(outcome) for outcome in (TestOutcome.PASS, TestOutcome.SKIP)]
             bad = len(outcomes) - sum(counts)
-            name = f"{side} {boot.name}"
-            rows.append(f"{name:20}{counts[0]:>6}{bad:>8}{counts[1]:>9}  {boot.verdict.name}")
+            rows.append((f"{side} {boot.name}", str(counts[0]), str(bad), str(counts[1]), boot.verdict.name))
     if "head" not in said:
         return None, ["KUnit: not run"]
     base = said_by(said["base"]) if "base" in said else Booted(Verdict.PASS, frozenset(), 0, 0)
     verdict, new, old = blame(base, said_by(said["head"]))
-    lines = [f"KUnit, from the consoles: {verdict.name}", *rows]
+    lines = [f"KUnit, from the consoles: {verdict.name}", *table(rows, "<20>6>8>9  <")]
     lines += _listed("fails since the series", new) + _listed("fails on the base, too", old)
     for suite, why in left_out.items():
         lines += wrapped(f"left out: {suite}: {why}")

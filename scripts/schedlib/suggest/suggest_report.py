@@ -11,7 +11,7 @@ from typing import Literal
 from schedlib.c2c.traffic_report import middle, spread
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Moment, Positive, Strict, Whole, Word
-from schedlib.progress import table
+from schedlib.formats.tables import table
 from schedlib.suggest.member_text import moved_pieces
 from schedlib.suggest.movable import Arrangement, Movable
 
@@ -110,13 +110,13 @@ def message(found: SuggestDocument, cpus: str) -> str:
     paragraphs = [
         f"{found.struct}: Reorder members by who reads and who writes them",
         *(fill(each, _WIDTH) for each in told),
-        _table(found.costs),
+        _told(found.costs),
         fill("These are counts, not times. What they bring on a machine has to be measured there.", _WIDTH),
     ]
     return "\n\n".join(paragraphs) + "\n"
 
 
-def _table(costs: Sequence[LayoutCosts]) -> str:
+def _told(costs: Sequence[LayoutCosts]) -> str:
     rows = []
     for row in costs:
         if row.layout == TODAY:
@@ -147,25 +147,24 @@ def report_lines(found: SuggestDocument) -> Iterator[str]:
     else:
         yield f"{found.size} bytes become {found.new_size}; {found.tried} orders counted in {found.seconds:.0f} s"
         yield ""
-        yield f"{'member':40} {'offset':>7} {'new':>7}"
-        for member in found.moved:
-            mark = {"yes": "  starts a line", "no longer": "  starts no line any more", "no": ""}[member.aligned]
-            yield f"{member.name:40} {member.before:>7} {member.after:>7}{mark}"
+        marks = {"yes": "starts a line", "no longer": "starts no line any more", "no": ""}
+        rows = [(each.name, str(each.before), str(each.after), marks[each.aligned]) for each in found.moved]
+        yield from table([("member", "offset", "new", ""), *rows], "<40 >7 >7  <")
     for line in harmed(found.costs):
         yield f"WARNING: {line}"
     for name in dict.fromkeys(row.workload for row in found.costs):
-        rows = [row for row in found.costs if row.workload == name]
-        sizes = list(rows[0].longer_lines)
+        costs = [row for row in found.costs if row.workload == name]
+        sizes = list(costs[0].longer_lines)
         yield ""
-        yield name + (", not seen by the search" if rows[0].held_out else "")
-        base = middle(next(row for row in rows if row.layout == TODAY).misses)
+        yield name + (", not seen by the search" if costs[0].held_out else "")
+        base = middle(next(row for row in costs if row.layout == TODAY).misses)
         cells = [
             ("  layout", "misses", "of today", "false sharing", "upgrades", *(f"misses, {size}" for size in sizes))
         ]
-        for row in rows:
+        for row in costs:
             shown = f"  {SUGGESTED}, as measured" if row.measured else f"  {row.layout}"
             share = f"{100 * middle(row.misses) / base:.1f} %" if base else "-"
             longer = (str(row.longer_lines.get(size, "-")) for size in sizes)
             counts = str(middle(row.false_shared)), str(middle(row.upgrades)), *longer
             cells.append((shown, spread(row.misses), share, *counts))
-        yield from table(cells, left=1)
+        yield from table(cells, "<  >")
