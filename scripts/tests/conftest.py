@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from suite_place import Place as SuitePlace
-from workload_runs import DIRECTORY, WORKLOADS, Place, compile_program
+from workload_runs import WORKLOADS, Place, compile_program
 
 from one_verb import parsed
 from schedlib.cache import cache_dir
@@ -19,6 +19,7 @@ from schedlib.kernel.build import Kernel, built
 from schedlib.kernel.kconfig import Configuration
 from schedlib.kernel.targets import Target
 from schedlib.tree.kernel_tree import Tree, checked_out, fetch_series
+from schedlib.tree.selftest_programs import DIRECTORY
 
 pytest_plugins = ("replayed",)
 """Modules of tests with fixtures that several files need."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The list of tests that a run must contain, such as kunit/tests.txt or selftests/tests.txt.
+"""The list of tests that a run must contain, such as kunit/tests.txt. That of the selftests is read from them.
 
 Each line has one full name; `#` begins a comment. `classes=8,64` after the name means that only guests with 8 or 64
 CPUs run the test. The exported series has a test only if the tree has the change that it tests: the one in
@@ -19,7 +19,11 @@ from typing import NamedTuple
 from schedlib.cache import read_text
 from schedlib.errors import SchedlineError, in_words
 from schedlib.names import change_ids, rule_ids
-from schedlib.paths import KUNIT, PROJECT, SELFTESTS
+from schedlib.paths import KUNIT, PROJECT
+from schedlib.tree.selftest_programs import DIRECTORY, FORMER_NAMES, selftest_names
+
+LISTED = KUNIT / "tests.txt"
+"""The tests of our own builds."""
 
 _LONGEST = 1000
 """Characters of a line."""
@@ -106,7 +110,7 @@ def current_name(name: str, separator: str = ":", *, selftests: bool = False) ->
     `name`: SUITE:CASE[:PARAMETER]; with "." as the separator SUITE.CASE, as for `--only`.
     """
     older = name.replace(separator, ":")
-    for row in _listed((SELFTESTS if selftests else KUNIT) / "tests.txt"):
+    for row in _listed(FORMER_NAMES if selftests else LISTED):
         if older in row.was:
             return row.name.replace(":", separator)
         # A case with parameters has its older name on the line of each.
@@ -118,8 +122,7 @@ def current_name(name: str, separator: str = ":", *, selftests: bool = False) ->
 def tests_of(change: str) -> frozenset[str]:
     """The KUnit tests that the exported series has only in a tree with this change."""
     others = {*change_ids(), "schedline"} - {change}
-    listed = KUNIT / "tests.txt"
-    return frozenset(load_expected(listed, None)) - frozenset(load_expected(listed, None, others))
+    return frozenset(load_expected(LISTED, None)) - frozenset(load_expected(LISTED, None, others))
 
 
 def expected_tests(
@@ -134,12 +137,13 @@ def expected_tests(
 
     `changes`: those of a tree to which the exported series was applied; None for our own builds.
     """
-    file = (SELFTESTS if selftests else KUNIT) / "tests.txt"
-    parts = [name.split(":") for name in load_expected(file, cpus, changes)]
+    names = selftest_names() if selftests else load_expected(LISTED, cpus, changes)
+    parts = [name.split(":") for name in names]
     suite, _, case = (only or "*").partition(".")
     parts = [own for own in parts if own[0] not in without]
     kept = [":".join(own) for own in parts if fnmatchcase(own[0], suite) and fnmatchcase(own[1], case or "*")]
     if only and not kept:
-        see = f"suites are {', '.join(dict.fromkeys(own[0] for own in parts))}; see {file.relative_to(PROJECT)}"
+        place = (DIRECTORY if selftests else LISTED).relative_to(PROJECT)
+        see = f"suites are {', '.join(dict.fromkeys(own[0] for own in parts))}; see {place}"
         raise SchedlineError(f"--only: no test matches {only!r}", see)
     return tuple(kept)

@@ -41,6 +41,7 @@ from schedlib.gate.tool_formats import FOREIGN_FORMATS
 from schedlib.names import pack_names
 from schedlib.paths import CONFIGS, KUNIT, PROJECT
 from schedlib.runs.workload_suites import load_suite, suite_names
+from schedlib.tree.selftest_programs import program_sources
 from schedlib.verdict import BISECT_SKIP, MEANINGS, Verdict
 
 RECORDED = PROJECT / "docs/recorded"
@@ -104,9 +105,8 @@ _EXPORTED = (
     "patches/7.3/fix-*.patch",
     "kunit/commit-messages/sched_*.txt",
     "kunit/commit-messages/documentation.txt",
-    "selftests/commit-messages/*.txt",
 )
-"""What is a patch each in a series for a plain 7.3."""
+"""What is a patch each in a series for a plain 7.3, beside the library and the programs of selftests/."""
 
 
 def _count(what: str) -> str:
@@ -115,7 +115,7 @@ def _count(what: str) -> str:
         "rules": lambda: len(our_rules().rules) + len(pack_rules(pack_names()).rules),
         "packs": lambda: len(pack_names()),
         "tests": lambda: len(load_expected(KUNIT / "tests.txt", None)),
-        "patches": lambda: sum(len(list(PROJECT.glob(each))) for each in _EXPORTED),
+        "patches": lambda: sum(len(list(PROJECT.glob(each))) for each in _EXPORTED) + 1 + len(program_sources()),
         "series": lambda: ", ".join(_toml(CONFIGS / "series.toml")),
     }
     return str(counts[what]())

@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from schedlib import doctor
 from schedlib.cache import cache_dir, lock, scratch, write_atomic
-from schedlib.console.expected import expected_tests, load_expected
+from schedlib.console.expected import expected_tests
 from schedlib.console.judge import Judgement, Problem, TestOutcome, judge
 from schedlib.dev.dev_verb import BOOT_CPUS, COMPILE_ROWS, KUNIT_RUNS, CompileRow, KunitRun, PlainTreeOptions, one_boot
 from schedlib.errors import DoesNotBuild, SchedlineError
@@ -34,11 +34,12 @@ from schedlib.guest.busybox_guest import TARGET, prepared_guest
 from schedlib.kernel.build import make
 from schedlib.kernel.kconfig import configure, load, parse_config
 from schedlib.options import TreeOptions
-from schedlib.paths import COLLECTION, KSELFTESTS, SELFTESTS
+from schedlib.paths import COLLECTION, KSELFTESTS
 from schedlib.process import clean_environment, dying_with_us
 from schedlib.progress import say, step
 from schedlib.tree.changes import patch_sets
 from schedlib.tree.kernel_tree import Tree, open_tree
+from schedlib.tree.selftest_programs import selftest_names
 from schedlib.tree.suites import suite_table
 from schedlib.verdict import Verdict, worst
 
@@ -263,7 +264,7 @@ class Step:
 
 def steps(clone: Path) -> tuple[Step, ...]:
     make = ("make", f"TARGETS={COLLECTION}", f"-j{os.cpu_count() or 1}")
-    every = load_expected(SELFTESTS / "tests.txt", None)
+    every = selftest_names()
     one = tuple(name for name in every if name == _ONE or name.startswith(f"{_ONE}:"))
     objects, installed, packed = (clone.parent / name for name in ("objects", "installed", "packed"))
     archive, unpacked = clone.parent / ARCHIVE, packed / "unpacked"
@@ -288,7 +289,7 @@ def steps(clone: Path) -> tuple[Step, ...]:
 
 def _in_guest(cache: Path, tree: Tree, place: Path) -> tuple[Verdict, str, Path]:
     """Run the tarball from "pack" on a target without compiler and Python: in a guest that has only busybox."""
-    every = load_expected(SELFTESTS / "tests.txt", None)
+    every = selftest_names()
     leave_runs = [name.split(":")[1] for name in every if name.endswith(":within_limits")]
     fresh = place / "guest"
     (fresh / "runs").mkdir(parents=True)

@@ -33,7 +33,7 @@ from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.options import ChangeOptions, TreeOptions
-from schedlib.paths import COLLECTION, KSELFTESTS, KUNIT, PROJECT, SELFTESTS
+from schedlib.paths import COLLECTION, KSELFTESTS, KUNIT, PROJECT
 from schedlib.process import must, run
 from schedlib.progress import say
 from schedlib.tree.changes import State, apply_changes, change_table, hunks, known, patch_sets, present_changes
@@ -47,6 +47,7 @@ from schedlib.tree.compose import (
     refuse_lost_members,
 )
 from schedlib.tree.kernel_tree import Tree, at, open_tree, put_files, sender
+from schedlib.tree.selftest_programs import LIBRARY, TEXT_OF_LIBRARY, files_of, message, program_sources
 from schedlib.tree.suites import KunitSuite, feature_table, lacking_features, left_out, suite_table
 from schedlib.verdict import Verdict
 
@@ -262,37 +263,20 @@ def _add_documentation(series: _Series) -> _Series:
     return series.put({name: text.encode() for name, text in files.items()}, message, KUNIT / DOCUMENT)
 
 
-def programs() -> tuple[str, ...]:
-    """The programs of the collection, in the order of its Makefile, which is that of the series."""
-    lines = re.findall(r"^TEST_GEN_PROGS\w* \+?:?= (.+)$", (SELFTESTS / COLLECTION / "Makefile").read_text(), re.M)
-    return tuple(name for line in lines for name in line.split())
-
-
-def selftest_files(some: Sequence[str]) -> dict[str, bytes]:
-    """The files of the collection that some of its programs need, by their path in its directory."""
-    top = SELFTESTS / COLLECTION
-    texts = {path.name: path.read_bytes() for path in sorted(top.iterdir()) if path.is_file()}
-    sources = [f"{name}.c" for name in (*some, COLLECTION)]
-    files = {name: texts[name] for name in (*sources, f"{COLLECTION}.h", "config", "settings")}
-    others = set(programs()) - set(some)
-    for name in ("Makefile", ".gitignore"):
-        lines = texts[name].decode().splitlines(keepends=True)
-        files[name] = "".join(line for line in lines if others.isdisjoint(line.split())).encode()
-    return files
-
-
 def _add_selftests(series: _Series) -> _Series:
-    """Add the workloads, one by one. A tree without the selftests' lib.mk is not changed."""
+    """Add the library, and the programs one by one. A tree without the selftests' lib.mk is not changed."""
     if series.tree.read(f"{KSELFTESTS}/lib.mk", series.commit) is None:
         return series
     place = f"{KSELFTESTS}/{COLLECTION}"
-    there = {name for name in programs() if series.tree.read(f"{place}/{name}.c", series.commit) is not None}
-    for program in programs():
+    there = {name for name in program_sources() if series.tree.read(f"{place}/{name}.c", series.commit) is not None}
+
+    def put(text: str, made_from: Path) -> _Series:
+        return series.put({f"{place}/{name}": data for name, data in files_of(there).items()}, text, made_from)
+
+    series = put(TEXT_OF_LIBRARY.read_text(), LIBRARY)
+    for program, source in program_sources().items():
         there.add(program)
-        some = [name for name in programs() if name in there]
-        files = {f"{place}/{name}": data for name, data in selftest_files(some).items()}
-        message = told(SELFTESTS / "commit-messages" / f"{program}.txt", series.held())
-        series = series.put(files, message, SELFTESTS / COLLECTION / f"{program}.c")
+        series = put(message(program), source)
     return series
 
 

@@ -16,12 +16,10 @@ from schedlib.paths import COLLECTION, KSELFTESTS, SELFTESTS
 from schedlib.process import must
 from schedlib.progress import step
 from schedlib.tree.kernel_tree import Tree
+from schedlib.tree.selftest_programs import DIRECTORY, LIBRARY, program_sources
 
 FRAGMENT = "selftests"
 """The fragment of configs/kernel/ that the kernel needs for them."""
-
-LIBRARY = SELFTESTS / COLLECTION / "sched_latency.c"
-"""What the programs share; each is linked with it."""
 
 _FLAG = re.compile(r"-[A-Za-z][^\s$]*")
 _DIRECTORIES = ("/proc", "/sys")
@@ -45,17 +43,17 @@ def compile_program(tree: Tree, source: Path, binary: Path, *more: str, compiler
     # Take the header from git, because the work tree shows the commit that was built last.
     with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
         Path(scratch, "kselftest.h").write_text(header)
-        words = [*flags((SELFTESTS / COLLECTION / "Makefile").read_text()), *more, "-iquote", scratch]
+        words = [*flags((DIRECTORY / "Makefile").read_text()), *more, "-iquote", scratch]
         library = [str(LIBRARY)] if f'#include "{LIBRARY.stem}.h"' in source.read_text() else []
         must([compiler, *words, "-o", str(binary), str(source), *library, "-lm"], next_step="schedline doctor")
 
 
-def compile_all(tree: Tree, sources: Mapping[str, Path], directory: Path, target: Target) -> dict[str, Path]:
+def compile_all(tree: Tree, programs: Mapping[str, Path], directory: Path, target: Target) -> dict[str, Path]:
     """Link programs statically; the path of each here, by its path in the guest."""
     directory.mkdir(exist_ok=True)
     found = {}
-    with step(f"compiling {len(sources)} programs for {target.name}"):
-        for name, source in sources.items():
+    with step(f"compiling {len(programs)} programs for {target.name}"):
+        for name, source in programs.items():
             found[name] = directory / source.stem
             compile_program(tree, source, found[name], "-Werror", "-static", compiler=f"{target.compiler}gcc")
     return found
@@ -63,8 +61,7 @@ def compile_all(tree: Tree, sources: Mapping[str, Path], directory: Path, target
 
 def own_programs() -> dict[str, Path]:
     """The source of each workload, by its path in a guest."""
-    sources = sorted((SELFTESTS / COLLECTION).glob("*.c"))
-    return {f"/{COLLECTION}/{path.stem}": path for path in sources if path != LIBRARY}
+    return {f"/{COLLECTION}/{name}": path for name, path in program_sources().items()}
 
 
 def pack(kernel: Kernel, files: Mapping[str, Path], directories: Collection[str], archive: Path) -> None:
@@ -82,7 +79,7 @@ def initramfs(kernel: Kernel, tree: Tree, target: Target, programs: Collection[s
     """An initramfs with these workloads, and an /init that runs each of them."""
     directory = kernel.build / FRAGMENT
     chosen = {path: source for path, source in own_programs().items() if source.stem in programs}
-    sources = {"/init": SELFTESTS / "guest_init.c", **chosen}
+    wanted = {"/init": SELFTESTS / "guest_init.c", **chosen}
     archive = directory / "initramfs.cpio"
-    pack(kernel, compile_all(tree, sources, directory, target), _DIRECTORIES, archive)
+    pack(kernel, compile_all(tree, wanted, directory, target), _DIRECTORIES, archive)
     return archive

@@ -25,8 +25,8 @@ from schedlib.paths import BUNDLE, BUNDLED_LIBRARIES, BUNDLED_PROGRAMS, CODE, PR
 from schedlib.process import must, run
 from schedlib.progress import step
 from schedlib.runs.run_verb import PackOptions
-from schedlib.runs.workload_suites import OWN
 from schedlib.tree.kernel_tree import Tree, cached_series, open_tree
+from schedlib.tree.selftest_programs import DIRECTORY
 from schedlib.verdict import Verdict
 
 _KEPT = 5
@@ -59,14 +59,14 @@ def compiled(cache: Path, names: Collection[str]) -> Path:
     if BUNDLE.exists():
         return BUNDLED_PROGRAMS
     doctor.require(["compile"])
-    place = cache / "workloads" / digest_of(must(["gcc", "--version"]), *contents_of([OWN]))
+    place = cache / "workloads" / digest_of(must(["gcc", "--version"]), *contents_of([DIRECTORY]))
     if lacking := [name for name in sorted(set(names)) if not (place / name).exists()]:
         place.mkdir(parents=True, exist_ok=True)
         tree = header_tree(cache)
         with step(f"compiling {len(lacking)} workloads"), tempfile.TemporaryDirectory(dir=place) as scratch:
             for name in lacking:
                 new = Path(scratch, name)
-                compile_program(tree, OWN / f"{name}.c", new)
+                compile_program(tree, DIRECTORY / f"{name}.c", new)
                 new.replace(place / name)
     os.utime(place)
     places = [each for each in (cache / "workloads").iterdir() if each.is_dir()]

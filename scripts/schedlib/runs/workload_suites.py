@@ -15,11 +15,11 @@ import msgspec
 from schedlib.errors import SchedlineError
 from schedlib.formats.data_file import nearest, read_toml, refuse
 from schedlib.formats.strict import MetricName, Strict, Word, Wrong
-from schedlib.paths import CONFIGS, SELFTESTS
+from schedlib.paths import CONFIGS
 from schedlib.runs.tools import TOOLS
+from schedlib.tree.selftest_programs import program_sources
 
 SUITES = CONFIGS / "workloads"
-OWN = SELFTESTS / "sched_latency"
 
 
 class WorkloadRow(Strict, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class WorkloadRow(Strict, frozen=True, kw_only=True):
             raise Wrong("must name either a tool or a program", "write tool or program, one of them")
         if self.tool and self.tool not in TOOLS:
             raise Wrong(f"names an unknown tool: {self.tool}", nearest(self.tool, TOOLS))
-        programs = [path.stem for path in OWN.glob("*.c")]
+        programs = [*program_sources()]
         if self.program and self.program not in programs:
             raise Wrong(f"names an unknown program: {self.program}", nearest(self.program, programs))
         if self.work not in self.metrics:

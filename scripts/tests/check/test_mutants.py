@@ -13,13 +13,14 @@ from conftest import git
 from schedlib.check import mutants
 from schedlib.check.check_results import judged_boot
 from schedlib.check.mutants import MUTANTS, Fate, Mutant, failed_names, fate_of, read_mutant, read_mutants, try_mutant
-from schedlib.console.expected import load_expected
+from schedlib.console.expected import LISTED, load_expected
 from schedlib.console.judge import Judgement, Problem
 from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.guest.boot import Ending, GuestRun
 from schedlib.kernel.build import KernelPlan
-from schedlib.paths import KUNIT, SELFTESTS
+from schedlib.paths import KUNIT
 from schedlib.tree.kernel_tree import open_kdir
+from schedlib.tree.selftest_programs import selftest_names
 from schedlib.verdict import Verdict
 
 DIFF = "--- a/kernel/sched/cpupri.c\n+++ b/kernel/sched/cpupri.c\n@@ -1 +1 @@\n-a\n+b\n"
@@ -85,7 +86,7 @@ def test_code_of_other_files_was_not_compared() -> None:
 
 
 def test_each_mutant_of_the_project_names_what_kills_it() -> None:
-    listed = [name for place in (KUNIT, SELFTESTS) for name in load_expected(place / "tests.txt", None)]
+    listed = (*load_expected(LISTED, None), *selftest_names())
     known = {alias for name in listed for alias in aliases(name)}
     for each in read_mutants(MUTANTS):
         assert each.breaks, each.name
@@ -105,7 +106,7 @@ def test_each_rule_and_case_has_a_mutant() -> None:
     killers = {killer for each in read_mutants(MUTANTS) for killer in each.killed_by}
     for record in (Path(__file__).parents[1] / "dev/generated-mutants").glob("*.json"):
         killers |= {name for each in json.loads(record.read_bytes())["mutants"] for name in each["failed"]}
-    listed = load_expected(KUNIT / "tests.txt", None)
+    listed = load_expected(LISTED, None)
     assert [name for name in listed if name not in TWINS and killers.isdisjoint(aliases(name))] == []
 
 

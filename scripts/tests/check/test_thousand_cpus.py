@@ -13,8 +13,8 @@ from workload_runs import Place, document, metrics
 from schedlib.guest.selftests import compile_program
 from schedlib.kernel import machine
 from schedlib.runs.tool_process import why_no_fifo
-from schedlib.runs.workload_suites import OWN
 from schedlib.tree.kernel_tree import Tree
+from schedlib.tree.selftest_programs import DIRECTORY
 
 pytestmark = pytest.mark.guest
 
@@ -68,7 +68,7 @@ RUNS = {
 def test_the_runner_names_a_machine_as_its_programs_do(
     played: dict[str, str], place: Place, series: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compile_program(series, OWN / "sleep_storm.c", tmp_path / "sleep_storm")
+    compile_program(series, DIRECTORY / "sleep_storm.c", tmp_path / "sleep_storm")
     place.command(tmp_path / "sleep_storm", *RUNS["sleep_storm"], "--json", tmp_path / "run.json", **played)
     theirs = document(tmp_path / "run.json")["fingerprint"]
     monkeypatch.setattr(machine, "_CPUS", Path(played["PLAYED"], "devices/system/cpu"))
@@ -82,7 +82,7 @@ def test_the_runner_names_a_machine_as_its_programs_do(
 def test_a_thousand_cpus(tool: str, played: dict[str, str], place: Place, series: Tree, tmp_path: Path) -> None:
     program = tmp_path / tool
     # Linked dynamically, so that the preloaded library answers its calls to the C library.
-    compile_program(series, OWN / f"{tool}.c", program)
+    compile_program(series, DIRECTORY / f"{tool}.c", program)
     code, said = place.command(program, *RUNS[tool], "--json", tmp_path / "run.json", **played)
     # The simulated machine never moves a task, so every wakee stays where it slept: two tests must fail.
     # A thousand threads on the CPUs of this machine may be late, too.

@@ -268,7 +268,7 @@ def test_list_of_tests_that_would_let_anything_pass(tmp_path: Path, text: str) -
 def test_a_test_answers_to_its_older_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "a:a_sentence  needs=x was=a:old,b:older\na:rows_hold:row-1 was=a:rows:row-1 classes=8\na:c\n"
     assert load_expected(write(tmp_path, text), 8) == ("a:a_sentence", "a:rows_hold:row-1", "a:c")
-    monkeypatch.setattr("schedlib.console.expected.KUNIT", tmp_path)
+    monkeypatch.setattr("schedlib.console.expected.LISTED", write(tmp_path, text))
     now = {"a:old": "a:a_sentence", "b:older": "a:a_sentence", "a:rows": "a:rows_hold"}
     now["a:rows:row-1"] = "a:rows_hold:row-1"
     assert {name: current_name(name) for name in now} == now

@@ -23,16 +23,15 @@ from schedlib.export.export_job import (
     export,
     export_tree,
     holds,
-    programs,
-    selftest_files,
     told,
 )
 from schedlib.options import ChangeOptions, TreeOptions
-from schedlib.paths import KUNIT, SELFTESTS
+from schedlib.paths import KUNIT
 from schedlib.tree import changes
 from schedlib.tree.changes import change_table
 from schedlib.tree.compose import TESTS_DIRECTORY, compose, kunit_files
 from schedlib.tree.kernel_tree import cached_series, open_kdir
+from schedlib.tree.selftest_programs import DIRECTORY, TEXT_OF_LIBRARY, experiments, files_of, message, program_sources
 from schedlib.tree.source import HOOK
 from schedlib.tree.suites import feature_table, suite_table
 from schedlib.verdict import Verdict
@@ -257,11 +256,11 @@ def test_every_patch_has_a_message_that_fits_a_mail() -> None:
     suites = {name for name, suite in suite_table().items() if not suite.ours}
     fixes = {name for name in change_table() if name.startswith("fix-")}
     assert kunit == {*suites, "documentation", *change_table()} - fixes - {"cluster-scan"}
-    assert {path.stem for path in (SELFTESTS / "commit-messages").iterdir()} == set(programs())
-    for path in (*(KUNIT / "commit-messages").iterdir(), *(SELFTESTS / "commit-messages").iterdir()):
-        subject, empty, *rest = told(path, holds(None, None)).splitlines()
-        assert len(subject) <= 75 and empty == "" and rest, path
-        assert all(len(line) <= 75 for line in rest), path
+    texts = [told(path, holds(None, None)) for path in (KUNIT / "commit-messages").iterdir()]
+    for text in (*texts, *map(message, program_sources()), TEXT_OF_LIBRARY.read_text()):
+        subject, empty, *rest = text.splitlines()
+        assert len(subject) <= 75 and empty == "" and rest, text
+        assert all(len(line) <= 75 for line in rest), text
 
 
 def test_marks_are_those_of_the_changes() -> None:
@@ -337,30 +336,25 @@ def test_selftests_go_where_the_tree_has_their_library(kernel: Path, cache: Path
     series = exported(kernel, tmp_path / "series")
     git(kernel, "am", "-q", *map(str, series.patches))
     there = {str(path.relative_to(top / "sched_latency")) for path in (top / "sched_latency").rglob("*")}
-    every = selftest_files(programs())
+    every = files_of(program_sources())
     assert there == set(every)
     names = "Makefile .gitignore config settings rt_wakeup.c sched_latency.c sched_latency.h"
     assert set(names.split()) <= there
-    assert every["Makefile"] == (SELFTESTS / "sched_latency/Makefile").read_bytes()
     subjects = git(kernel, "log", "--reverse", "--format=%s", "--grep=^selftests/sched_latency:").splitlines()
-    firsts = [(SELFTESTS / f"commit-messages/{name}.txt").read_text().splitlines()[0] for name in programs()]
-    assert subjects == firsts
+    library = TEXT_OF_LIBRARY.read_text().splitlines()[0]
+    assert subjects == [library, *(f"selftests/sched_latency: Add {name}" for name in program_sources())]
     with pytest.raises(SchedlineError, match="has everything"):
         exported(kernel, tmp_path / "again")
 
 
-TOP = SELFTESTS / "sched_latency"
-
-
 def test_programs_come_one_by_one_and_those_that_only_measure_last() -> None:
-    assert programs()[0] == "cluster_partition"
-    assert programs()[-1] == "cpumask_contention"
-    library = {"sched_latency.c"}
-    assert {f"{name}.c" for name in programs()} == {path.name for path in TOP.glob("*.c")} - library
-    for number in range(1, len(programs()) + 1):
-        some = programs()[:number]
-        files = selftest_files(some)
-        text = files["Makefile"].decode()
-        assert re.findall(r"^TEST_GEN_PROGS\w* \S+ (\w+)$", text, re.M) == list(some)
-        assert files[".gitignore"].decode().split()[-number:] == sorted(some)
-        assert {name for name in files if name.endswith(".c")} == {*(f"{name}.c" for name in some), *library}
+    programs = [*program_sources()]
+    assert programs[-1:] == [*experiments()]
+    assert {f"{name}.c" for name in (*programs, "sched_latency")} == {path.name for path in DIRECTORY.glob("*.c")}
+    for number in range(1, len(programs) + 1):
+        files = files_of(programs[:number])
+        assert re.findall(r"^TEST_GEN_PROGS\w* \S+ (\w+)$", files["Makefile"].decode(), re.M) == programs[:number]
+        assert b"wildcard" not in files["Makefile"]
+        assert {f"{name}.c" for name in (*programs[:number], "sched_latency")} == {
+            name for name in files if name.endswith(".c")
+        }

@@ -11,9 +11,10 @@ import pytest
 from schedlib.cache import cache_dir
 from schedlib.errors import SchedlineError
 from schedlib.export.export_job import MESSAGES, PROCESS, export, holds, told
-from schedlib.paths import KUNIT, SELFTESTS
+from schedlib.paths import KUNIT
 from schedlib.tree.changes import change_table
 from schedlib.tree.kernel_tree import cached_series
+from schedlib.tree.selftest_programs import TEXT_OF_LIBRARY, message, program_sources
 from schedlib.tree.suites import suite_table
 
 FIXES = frozenset({"fix-cluster-key", "fix-share-id"})
@@ -27,7 +28,7 @@ LINES = frozenset({"rd-lines", "cpupri-lines"})
 TEXTS = sorted(
     [
         *MESSAGES.iterdir(),
-        *(SELFTESTS / "commit-messages").iterdir(),
+        TEXT_OF_LIBRARY,
         *KUNIT.glob("Documentation/*/*.rst"),
         KUNIT / "cover-letter.txt",
         KUNIT / "sender.txt",
@@ -86,6 +87,11 @@ def test_what_the_series_holds_is_said() -> None:
     assert "struct root_domain:" in cover["7.3 with layouts"]
     assert "bugs were found" in cover["7.3 with fixes"] and "bugs were found" not in cover["7.3 with layouts"]
     assert "cacheline groups" not in cover["6.12"] and "struct rq:" not in cover["6.12 with layouts"]
+
+
+def test_programs_claim_only_what_any_series_holds() -> None:
+    for program in program_sources():
+        assert claims(message(program), frozenset()) == [], program
 
 
 @pytest.mark.parametrize("file", TEXTS, ids=lambda file: file.name)

@@ -15,7 +15,8 @@ from schedlib.errors import SchedlineError
 from schedlib.gate.boots import read_side
 from schedlib.gate.rules import load_gate
 from schedlib.names import gate_names
-from schedlib.runs.workload_suites import OWN, Suite, WorkloadRow, load_suite, suite_names
+from schedlib.runs.workload_suites import Suite, WorkloadRow, load_suite, suite_names
+from schedlib.tree.selftest_programs import DIRECTORY
 
 
 def test_every_gates_file_loads() -> None:
@@ -30,9 +31,9 @@ def _names_in(program: str) -> set[str]:
     """The metrics that one of our workloads names, in its source and in the headers that it includes."""
     left, text = [f"{program}.c"], ""
     while left:
-        found = (OWN / left.pop()).read_text()
+        found = (DIRECTORY / left.pop()).read_text()
         text += found
-        left += [name for name in re.findall(r'#include "(\w+\.h)"', found) if (OWN / name).exists()]
+        left += [name for name in re.findall(r'#include "(\w+\.h)"', found) if (DIRECTORY / name).exists()]
     # The last string in each call is the metric's name.
     calls = [re.findall(r'"([a-z0-9_.]+)"', call) for call in re.findall(r"add_metric\(\w+,[^;]*;", text)]
     latencies = re.findall(r'add_samples\("([a-z0-9_.]+)"', text)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 from workload_runs import document, ended, metrics
 
-from schedlib.git import git
 from schedlib.guest import selftests
 from schedlib.paths import SELFTESTS
 from schedlib.tree.kernel_tree import Tree
@@ -170,23 +168,3 @@ def test_sysfs_that_cannot_be(name: str, text: str | None, message: str, program
         path.write_text(text)
     said = ended(run(program, "--sysfs", two_by_two), 1)
     assert message.format(two_by_two) in said
-
-
-def test_the_kernels_makefiles_build_it(series: Tree, tmp_path: Path) -> None:
-    selftests = "tools/testing/selftests"
-    parts = [
-        f"{selftests}/{name}" for name in ("Makefile", "lib.mk", "kselftest.h", "kselftest_harness.h", "kselftest")
-    ]
-    archive = tmp_path / "tree.tar"
-    git(series.src, "archive", "-o", archive, "HEAD", "scripts/subarch.include", *parts)
-    subprocess.run(["tar", "-xf", archive, "-C", tmp_path], check=True)
-    directory = tmp_path / selftests / "sched_latency"
-    shutil.copytree(SELFTESTS / "sched_latency", directory)
-    argv = ["make", "-C", str(directory.parent), "TARGETS=sched_latency"]
-    done = subprocess.run(argv, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "warning" not in done.stderr
-    built = {path.stem for path in directory.glob("*.c")} - {"sched_latency"}
-    assert all((directory / name).is_file() for name in built)
-    # .gitignore in a kernel tree lists exactly the programs that are built there.
-    assert set((directory / ".gitignore").read_text().splitlines()[1:]) == built

@@ -24,7 +24,8 @@ from schedlib.runs import measure as measure_module
 from schedlib.runs.measure import measure, skipped
 from schedlib.runs.runs_report import RunsRow, judge_all, judge_run, lacks_program
 from schedlib.runs.tool_process import Finished, run_guarded, why_no_fifo
-from schedlib.runs.workload_suites import OWN, WorkloadRow
+from schedlib.runs.workload_suites import WorkloadRow
+from schedlib.tree.selftest_programs import DIRECTORY
 from schedlib.verdict import Verdict
 
 STORM = WorkloadRow(
@@ -162,7 +163,7 @@ def test_a_tool_is_not_trusted_when_the_clock_of_the_wall_was_set(
 
 
 def test_our_own_programs_measure_by_a_clock_that_nobody_sets() -> None:
-    for path in OWN.glob("*.[ch]"):
+    for path in DIRECTORY.glob("*.[ch]"):
         text = path.read_text()
         assert not re.search(r"\b(gettimeofday|time\(NULL\)|CLOCK_TAI)\b", text), path.name
         # Only the start time of a run comes from the wall clock.
@@ -181,7 +182,7 @@ def test_why_there_is_no_fifo_is_said_to_root_and_to_others(monkeypatch: pytest.
 
 
 def test_the_flags_are_those_of_the_makefile() -> None:
-    assert flags((OWN / "Makefile").read_text()) == ["-O2", "-Wall", "-Wextra", "-pthread"]
+    assert flags((DIRECTORY / "Makefile").read_text()) == ["-O2", "-Wall", "-Wextra", "-pthread"]
 
 
 @pytest.mark.parametrize(
