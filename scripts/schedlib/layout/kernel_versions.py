@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from typing import ClassVar
 
 from schedlib.cache import cache_dir
 from schedlib.contracts.contract_rules import Rules
@@ -15,14 +16,16 @@ from schedlib.git import git, try_git
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.compile import Column
+from schedlib.layout.followed import Followed, follow
 from schedlib.layout.kernel_text import KernelText, text_of_commit
 from schedlib.layout.layout_options import InitOptions, LayoutOptions
 from schedlib.layout.own_build import OURS, Versions, chosen_build, patched
 from schedlib.layout.pack_units import pack_layout
-from schedlib.layout.patch_coverage import Texts, changed_texts, depending, raw_changes
+from schedlib.layout.patch_coverage import Texts, changed_texts
 from schedlib.layout.patch_findings import Finding
 from schedlib.layout.patch_text import git_revisions
 from schedlib.layout.rule_judge import Layout
+from schedlib.layout.unit_build import unit_build
 from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import say, step
 from schedlib.tree.changes import drift_of, hunks
@@ -34,6 +37,8 @@ _HISTORY = 100
 
 TIGHTEST = "numa+proxy"
 """The configuration that leaves the least room on the first line of struct rq."""
+
+_READERS = ("kernel/sched/core.c", "kernel/fork.c", "net/core/dev.c", "mm/memcontrol.c", "block/blk-mq.c")
 
 PATIENCE = 1.0
 """Seconds of silence: a hook that takes longer prints what it does."""
@@ -89,6 +94,7 @@ class CommitVersions:
     pack_columns: Sequence[Column]
 
     own = None
+    read: ClassVar[Collection[str]] = ()
 
     @cached_property
     def texts(self) -> Texts:
@@ -101,11 +107,10 @@ class CommitVersions:
         makes = {column.arch.make for column in (*self.columns, *self.pack_columns)}
         return frozenset(makes | ({"x86"} if makes & {"x86_64", "i386", "um"} else set()))
 
-    @property
-    def followed(self) -> tuple[Collection[str], Collection[tuple[str, str]]]:
-        """What means something else in the changed files, and the structures there that may change with it."""
-        rows = [row for file, both in self.texts.items() for row in depending(file, both[1], raw_changes(both))]
-        return (), rows
+    @cached_property
+    def followed(self) -> Followed:
+        """What means something else with the patch."""
+        return follow(self.texts, self.text.read, _Sources(self))
 
     def as_it_was(self) -> Iterator[Finding]:
         """Nothing: make builds anew."""
@@ -132,6 +137,33 @@ class CommitVersions:
         except Dropped as dropped:
             say(f"no column {column.name}: {dropped.observed}")
             return None
+
+
+class _Sources:
+    """Some .c files that read many headers, in the configuration that compiles most."""
+
+    def __init__(self, versions: CommitVersions) -> None:
+        self._versions = versions
+        self._whole = cache(self._whole_of)
+
+    def reader_of(self, file: str) -> str | None:
+        top = file.partition("/")[0]
+        near = (each for each in _READERS if top in ("include", "arch", each.partition("/")[0]))
+        return next((each for each in near if file in self.read_by(each)), None)
+
+    def read_by(self, source: str) -> Collection[str]:
+        return self._whole(source, 1)[1]
+
+    def wholes(self, source: str) -> tuple[str, str]:
+        return self._whole(source, 0)[0], self._whole(source, 1)[0]
+
+    def _whole_of(self, source: str, side: int) -> tuple[str, frozenset[str]]:
+        versions = self._versions
+        try:
+            with unit_build(cache_dir(), versions.tree, versions.both[side], versions.pack_columns[0]) as build:
+                return build.whole(source) if build else ("", frozenset())
+        except Dropped:
+            return "", frozenset()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cached_property
 from itertools import chain
 from os.path import normpath
 from pathlib import Path
@@ -26,10 +26,11 @@ from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.git import git, try_git
 from schedlib.kernel.kconfig import parse_config
 from schedlib.layout.compile import Column
+from schedlib.layout.followed import Followed, follow
 from schedlib.layout.kernel_text import KernelText, declared_in, text_of_directory
 from schedlib.layout.layout_options import ColumnOptions, InitOptions, LayoutOptions
 from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, joined, read_unit, units_of
-from schedlib.layout.patch_coverage import Texts, depending, of_kernel, raw_changes
+from schedlib.layout.patch_coverage import Texts, depending, of_kernel
 from schedlib.layout.patch_findings import Finding, as_it_was
 from schedlib.layout.patch_text import chosen_index
 from schedlib.layout.rule_judge import Layout
@@ -39,21 +40,15 @@ from schedlib.layout.unit_build import (
     changed_types,
     command_of,
     lay_out,
-    mentions,
     opaque_headers,
     reaches,
 )
 from schedlib.options import ChangeOptions
+from schedlib.process import run
 from schedlib.tree.kernel_tree import applied_tree, file_row
 
 _USUAL = ("kernel/fork.o", "kernel/sched/core.o", "init/main.o", "net/core/dev.o", "mm/memcontrol.o", "block/blk-mq.o")
 """Objects whose commands serve for public headers; if they are not built, any other of the kernel does."""
-
-_NO_MEMBER = re.compile(r"^struct \w+;|^[A-Z]\w+\(.*|\b(?:container_of|offsetof)\(.*|/\*(?:[^*]|\*(?!/))*", re.M)
-"""Where a structure's name does not make it a member of another."""
-
-_DECIDES = re.compile(r"#(?!\s*(?:pragma\s+once|define|undef)\b)|[A-Z_][A-Z0-9_]*\s*\(.*[^;]$|__\w+\(")
-"""A line that may decide what others mean: a directive, or a use of a macro that is no statement."""
 
 OURS = "--arch x86_64"
 """The option that asks for schedline's own configurations where a tree was built."""
@@ -85,13 +80,6 @@ def chosen_build(options: LayoutOptions | InitOptions) -> OwnBuild | None:
             f"{build} holds no build of {tree}", f"make O={build} kernel/sched/core.o, or drop --build"
         )
     return None
-
-
-def _decides(both: tuple[str, str]) -> bool:
-    """Whether a file gives definitions another meaning by more than its own definitions."""
-    one, other = ([line.strip() for line in without_comments(text).split("\n")] for text in both)
-    rows = [[line for line in side if _DECIDES.match(line)] for side in (one, other)]
-    return rows[0] != rows[1]
 
 
 @dataclass(frozen=True)
@@ -143,10 +131,16 @@ class OwnBuild:
         return next((each for each in records if file in self.read_by(each)), None)
 
     def reader_of(self, file: str) -> tuple[Path, str] | None:
-        """What kbuild left of an object that was made from a file, and its .c file; None if none is found."""
-        records = filter(None, (self.record_for(file), *map(self.record_of, _USUAL)))
-        found = ((each, self._source(each)[1]) for each in records)
+        """What kbuild left of an object that was made from a file, and its .c file; None if there is none."""
+        records: Iterable[Path] = filter(None, (self.record_for(file), *map(self.record_of, _USUAL)))
+        found = ((each, self._source(each)[1]) for each in chain(records, self._naming(file)))
         return next(((each, source) for each, source in found if file in {*self.read_by(each), source}), None)
+
+    def _naming(self, file: str) -> Iterator[Path]:
+        """The same of each object that may have been made from a file, those that boot a kernel last."""
+        done = run(["grep", "-rlF", "--include=.*.o.cmd", file, "."], cwd=self.build)
+        found = sorted(map(os.fsdecode, done.stdout.splitlines()), key=lambda name: (name.startswith("./arch/"), name))
+        yield from (each for name in found if "-D__KERNEL__" in self._text(each := self.build / name))
 
     @cached_property
     def _texts(self) -> dict[Path, str]:
@@ -213,6 +207,11 @@ class Versions:
         """The files that the patch changes."""
         return {name: both for name, both in self.sources.items() if both[0] != both[1]}
 
+    @cached_property
+    def read(self) -> set[str]:
+        """The files that units were compiled from."""
+        return set()
+
     columns: ClassVar[Sequence[Column | None]] = (None,)
     pack_columns: ClassVar[Sequence[Column | None]] = (None,)
 
@@ -246,44 +245,9 @@ class Versions:
         return frozenset(file.split("/")[1] for file in read if file.startswith("arch/"))
 
     @cached_property
-    def followed(self) -> tuple[Collection[str], Collection[tuple[str, str]]]:
-        """What means something else with the patch, see changed_types(), and by their files structures that may change.
-
-        An object that reads a changed header shows those of other files; without one its text alone does.
-        """
-        names, rows = list[str](), list[tuple[str, str]]()
-        shown = cache(self._shown)
-        for file, both in self.texts.items():
-            its, seen = raw_changes(both), list[str]()
-            conditions = "\n".join(re.findall(r"^[ \t]*#[ \t]*(?:el)?if.*", both[1], re.M))
-            unlike = _decides(both) or any(True for name in its for _ in mentions(conditions, name))
-            reader = self.own.reader_of(file) if unlike or (its and file.endswith(".h")) else None
-            if reader and (unlike or self._is_used(its, {*self.own.read_by(reader[0]), reader[1]} - {file})):
-                seen = shown(*reader)
-                rows += [(reader[1], name.removeprefix("struct ")) for name in seen if name.startswith("struct ")]
-            names += [*its, *seen]
-            rows += [row for row in depending(file, both[1], its) if f"struct {row[1]}" not in seen]
-        return dict.fromkeys(names), dict.fromkeys(rows)
-
-    def _is_used(self, names: Collection[str], files: Collection[str]) -> bool:
-        texts = filter(None, map(self.text.read, files))
-        found = ((name, text) for text in texts for name in names if name in text)
-        return any(
-            True for name, text in found for _ in mentions(_NO_MEMBER.sub("", text) if " " in name else text, name)
-        )
-
-    def _shown(self, record: Path, source: str) -> list[str]:
-        with ThreadPoolExecutor(2) as pool:
-            one, other = pool.map(partial(self._whole, record, source), (0, 1))
-        return changed_types(one, other) if one and other else []
-
-    def _whole(self, record: Path, source: str, side: int) -> str:
-        """What an object's command makes of its source before it is compiled, with macros; empty if that fails."""
-        src, above = self.places[side]
-        place = Path(tempfile.mkdtemp(dir=above))
-        build, target = self.own.unit_build(record, src, place, self.sources), place / "whole.i"
-        read, _ = build.call(src / source, target, "-E", "-dD", "-w")
-        return target.read_text(errors="replace") if read is not None else ""
+    def followed(self) -> Followed:
+        """What means something else with the patch."""
+        return follow(self.texts, self.text.read, _Objects(self))
 
     def as_it_was(self) -> Iterator[Finding]:
         """What the build has as it was before the patch."""
@@ -324,16 +288,23 @@ class Versions:
         before, after = zip(*seen, strict=True)
         return joined(str(self.own.build), before, line), joined(str(self.own.build), after, line)
 
+    def opened(self, record: Path, side: int) -> UnitBuild:
+        """Compiles units with an object's command, without (0) or with (1) the patch."""
+        src, above = self.places[side]
+        return self.own.unit_build(record, src, Path(tempfile.mkdtemp(dir=above)), self.sources)
+
     def _followed_in(self, unit: Unit) -> set[str]:
         """The structures of a unit that may change with what means something else."""
-        file, names = unit.files[0], self.followed[0]
+        file, names = unit.files[0], self.followed.names
         text = self.text.read(file) or ""
         both = self.texts.get(file, (text, text))
         if len(names) >= MOST_NAMES:
             return set(unit.tags)
         if file not in self.texts and not any(name.split()[-1] in text for name in names):
             return set()
-        return {tag for _, tag in depending(file, both[1], raw_changes(both, names)) if tag in unit.tags}
+        old, new = map(without_comments, both)
+        changed = changed_types(old, new, names)
+        return {tag for _, tag in depending(file, both[1], changed) if tag in unit.tags}
 
     def _compiled(
         self, unit: Unit, record: Path, why: dict[str, str]
@@ -352,6 +323,7 @@ class Versions:
 
     def _both(self, unit: Unit, record: Path) -> tuple[CompiledStructs, CompiledStructs]:
         before = self._seen(unit, record, 0, None)
+        self.read.update(before.read)
         unit = replace(unit, files=tuple(self._renamed.get(file, file) for file in unit.files))
         # What a new file declares, or a new structure of this one, nothing has read before.
         is_new = any(both[0] is None for both in self.changed.values()) or not self.texts.keys().isdisjoint(unit.files)
@@ -363,9 +335,8 @@ class Versions:
     def _seen(self, unit: Unit, record: Path, side: int, old: CompiledStructs | None) -> CompiledStructs:
         if all(self.sources.get(file, (b"", b""))[side] is None for file in unit.files):
             return CompiledStructs({})
-        src, above = self.places[side]
-        place = Path(tempfile.mkdtemp(dir=above))
-        build = self.own.unit_build(record, src, place, self.sources)
+        build = self.opened(record, side)
+        src, place = build.src, build.place
         if found := from_types(build, unit, old):
             return found
         # The types alone do not tell: a pragma, or the type of a variable. Without the generated offsets by name.
@@ -406,14 +377,36 @@ class Versions:
         if record is None or self.changed.keys().isdisjoint(self.own.read_by(record)):
             return
         found = []
-        for src, above in self.places:
-            made = self.own.unit_build(record, src, Path(tempfile.mkdtemp(dir=above)), self.sources).bounds_of()
+        for side in (0, 1):
+            made = self.opened(record, side).bounds_of()
             found.append(made.digest if made else "")
         if found[0] != found[1] or not found[0]:
             text = "the patch may change include/generated/bounds.h, and your build has it as it was: "
             yield Finding(
                 "kernel/bounds.c", 1, False, "", f"{text}build the patched tree, then use --commit; or {OURS}"
             )
+
+
+class _Objects:
+    """The .c files that objects were made from."""
+
+    def __init__(self, versions: Versions) -> None:
+        self._versions, self._own = versions, versions.own
+        self._records: dict[str, Path] = {}
+
+    def reader_of(self, file: str) -> str | None:
+        if (found := self._own.reader_of(file)) is None:
+            return None
+        self._records[found[1]] = found[0]
+        return found[1]
+
+    def read_by(self, source: str) -> Collection[str]:
+        return self._own.read_by(self._records[source])
+
+    def wholes(self, source: str) -> tuple[str, str]:
+        with ThreadPoolExecutor(2) as pool:
+            one, other = pool.map(lambda side: self._versions.opened(self._records[source], side).whole(source), (0, 1))
+        return one[0], other[0]
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from schedlib.git import try_git
 from schedlib.layout.pack_units import GUARD
 from schedlib.layout.patch_findings import Finding
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.unit_build import changed_types, differing
+from schedlib.layout.unit_build import differing
 from schedlib.tree.kernel_tree import Tree
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -81,12 +81,6 @@ def changed_texts(tree: Tree, before: str, after: str) -> Texts:
     """The headers and sources in which two commits differ."""
     names = filter(of_kernel, differing(tree, before, after))
     return {name: (tree.read(name, before) or "", tree.read(name, after) or "") for name in names}
-
-
-def raw_changes(both: tuple[str, str], names: Collection[str] = ()) -> list[str]:
-    """What means something else in a file without and with a patch; see changed_types()."""
-    old, new = map(without_comments, both)
-    return changed_types(old, new, names)
 
 
 def depending(file: str, text: str, names: Collection[str]) -> Iterator[tuple[str, str]]:

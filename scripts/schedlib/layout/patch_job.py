@@ -83,6 +83,7 @@ def _looked_at(looks: Looks, errors: int, warnings: int) -> str:
     changed = f"changed: {few(looks.changed)}" if looks.changed else "none changed"
     broken = counted(errors, "error") if errors else "nothing broken"
     more = f", {counted(warnings, 'warning')}" if warnings else ""
+    more += "".join(f"; not followed into other files: {text}" for text in looks.not_followed())
     return (
         f"looked at {counted(len(looks.structures), 'structure')} ({changed}) "
         f"on {counted(len(looks.names), 'configuration')} ({', '.join(looks.names)}), at "
@@ -183,7 +184,7 @@ class Looks:
         """
         plain = [line for line in self.lines if not self._is_judged(line, rules) and not self._is_judged(line, packs)]
         known = {*rules.types(), *packs.types(), *(line.tag for line in plain)}
-        self._without_contract(own, plain, [row for row in self._versions.followed[1] if row[1] not in known])
+        self._without_contract(own, plain, [row for row in self._versions.followed.structures if row[1] not in known])
         if own is None:
             return
         for wanted in filter(None, dict.fromkeys(map(options_of, self.blind()))):
@@ -235,9 +236,24 @@ class Looks:
         for tag in sorted(self.why.keys() - self.structures - {line.tag for line in lines}):
             text = f"not compiled: {in_words(tag)}, which depends on what the patch changes ({self.why[tag]})"
             blind.append(Finding(*first, False, "", text, tag=tag))
-        others = of_other_architectures(self.patch, self._versions.archs)
+        archs = self._versions.archs
+        others = of_other_architectures(self.patch, archs)
         was = self._versions.as_it_was()
+        changed = {file: number for file, number, _ in (*removed_lines(self.patch), *added_lines(self.patch))[::-1]}
+        unseen, read = self._versions.followed.lost, self._versions.read
+        for file, what in unseen.items() if self._versions.own else ():
+            # What another architecture has is told below. A tree may have gone on since it was built.
+            if file not in read and (not file.startswith("arch/") or file.split("/")[1] in archs):
+                text = f"not compiled: {what}. What depends on it was not looked at"
+                blind.append(Finding(file, changed.get(file, 1), False, "", text))
         return [*blind, *lost, *redefined(self.patch), *redefined_variables(self.patch), *was, *others]
+
+    def not_followed(self) -> Collection[str]:
+        """What may mean something else to structures without a contract in files that the patch does not change.
+
+        In an owner's build this is a warning.
+        """
+        return () if self._versions.own else self._versions.followed.lost.values()
 
     def _hint(self, options: Sequence[str]) -> str:
         """What may compile lines that need some options; empty if nothing does."""

@@ -627,6 +627,44 @@ def test_what_a_definition_means_is_decided_elsewhere(built: Built, file: str, o
     assert code == 0 and f"NOTE: struct {tag}{NONE}" in said, said
 
 
+@pytest.mark.parametrize("built", ["in place", "O="], indirect=True)
+@pytest.mark.parametrize(
+    ("old", "new", "code", "said"),
+    [
+        # As lsm_count.h: exit 0, and nothing was said.
+        ("MOST 1,", "MOST 1,1,", 3, "count.h:1: WARNING: not compiled: MOST, which nothing reads that is compiled. "),
+        ("ONE_MORE,", "ONE_MORE, TWO_MORE,", 3, "count.h:2: WARNING: not compiled: NR_MORE, "),
+        ("HOOK(one)", "HOOK(one)\nHOOK(two)", 3, r"count.h:4: WARNING: not compiled: HOOK\(two\), which "),
+        # What nobody can have used, and what is no definition.
+        ("#define MOST", "#define FRESH 2\n#define MOST", 0, "nothing broken$"),
+        ("HOOK(one)", "HOOK(one)\n#include <linux/types.h>\nint more(void);", 0, "nothing broken$"),
+    ],
+)
+def test_a_header_that_no_object_reads(built: Built, old: str, new: str, code: int, said: str) -> None:
+    text = "#define MOST 1,\nenum more { ONE_MORE, NR_MORE };\nHOOK(one)\n"
+    write_files(built.tree, {"include/linux/count.h": text})
+    found, out = built.judge(built.patch("include/linux/count.h", old, new))
+    assert found == code and re.search(said, out.strip()), out
+
+
+@pytest.mark.parametrize("built", ["in place", "O="], indirect=True)
+def test_a_header_that_an_unusual_object_reads(built: Built) -> None:
+    """Of all objects only those beside it, and a few of the kernel's, were asked: exit 0, and nothing was said."""
+    text = "#ifdef MORE\n#endif\ntypedef int handle_t;\n"
+    user = "#include <linux/handle.h>\nstruct user {\n\thandle_t first;\n\tint bits : 8 * sizeof(handle_t);\n};\n"
+    write_files(built.tree, {"include/linux/handle.h": text, "lib/user.c": user})
+    left = (built.build / "kernel/.fork.o.cmd").read_text().replace("kernel/fork", "lib/user")
+    write_files(built.build, {"lib/.user.o.cmd": left.replace(THREAD, "include/linux/handle.h")})
+    code, said = built.judge(built.patch("include/linux/handle.h", "int", "char"))
+    assert code == 0 and f"NOTE: struct user{NONE}8 bytes" in said, said
+    # As with stackdepot.h, a width is too large then.
+    code, said = built.judge(built.patch("include/linux/handle.h", "int", "long"))
+    assert code == 3 and "not compiled: struct user, which depends on what the patch changes (lib/user.c" in said, said
+    # What reads it is not even preprocessed.
+    code, said = built.judge(built.patch("include/linux/handle.h", "typedef int", "#error\ntypedef long"))
+    assert code == 3 and "not compiled: lib/user.c, which reads include/linux/handle.h. " in said, said
+
+
 @pytest.mark.parametrize("built", ["in place"], indirect=True)
 def test_many_structures_are_told_in_one_note(built: Built) -> None:
     more = "".join(f"struct s{at} {{\n\tchar all[LENGTH];\n}};\n" for at in range(9))

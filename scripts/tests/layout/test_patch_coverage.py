@@ -11,6 +11,7 @@ from layout_command import run
 
 from conftest import git
 from schedlib.contracts.contract_rules import Rules
+from schedlib.contracts.struct_source import without_comments
 from schedlib.kernel.kconfig import load
 from schedlib.layout.members import Member, Structure, Type
 from schedlib.layout.patch_coverage import (
@@ -20,10 +21,10 @@ from schedlib.layout.patch_coverage import (
     not_compiled,
     options_of,
     places,
-    raw_changes,
 )
 from schedlib.layout.patch_findings import PatchLook
 from schedlib.layout.rule_judge import Layout
+from schedlib.layout.unit_build import changed_types
 from schedlib.tree.kernel_tree import Tree, open_kdir
 from schedlib.verdict import Verdict
 
@@ -130,7 +131,16 @@ struct holder { struct inside a; };
 struct around { struct holder a; };
 struct pointer { struct inside *a; };
 struct pointers { struct inside __rcu *a; struct inside const __user *b[]; };
+#ifdef CONFIG_MANY
+#endif
+typedef int handle_t;
+struct handle { handle_t a; };
 """
+
+
+def changed_names(old: str, new: str) -> list[str]:
+    """What means something else in a file."""
+    return changed_types(without_comments(old), without_comments(new))
 
 
 @pytest.mark.parametrize(
@@ -143,9 +153,10 @@ struct pointers { struct inside __rcu *a; struct inside const __user *b[]; };
         ("{ int a; }", "{ int a, b; }", {"inside", "holder", "around"}),
         ("int a[LENGTH]", "int b[LENGTH]", {"macro"}),
         ("ONE,", "ONE, /* x */", set()),
-        ("pack(4)", "pack(1)", {"macro", "lines", "kind", "word", "holder", "around", "pointer", "pointers"}),
+        ("pack(4)", "pack(1)", {"macro", "lines", "kind", "word", "holder", "around", "pointer", "pointers", "handle"}),
         ("{ int a[LENGTH]", "{\n#if LENGTH > 3\n\tint b;\n#endif\n\tint a[LENGTH]", {"macro"}),
         ("/* x */", "/* y */", set()),
+        ("typedef int handle_t", "typedef long handle_t", {"handle"}),
     ],
 )
 def test_structures_that_change_with_what_they_use(old: str, new: str, tags: set[str]) -> None:
@@ -153,7 +164,7 @@ def test_structures_that_change_with_what_they_use(old: str, new: str, tags: set
     text = f"{USING}/* x */\n"
     assert text.count(old) == 1
     other = text.replace(old, new)
-    assert {tag for _, tag in depending("x.h", other, raw_changes((text, other)))} == tags
+    assert {tag for _, tag in depending("x.h", other, changed_names(text, other))} == tags
 
 
 @pytest.mark.parametrize("name", EDITS)
@@ -204,4 +215,4 @@ def test_an_empty_patch_is_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_a_brace_in_both_branches_of_an_if_hides_no_structure(changed: str) -> None:
     opened = "int f(void)\n{\n#ifdef A\n\tif (x) {\n#else\n\tif (y) {\n#endif\n\t}\n\treturn sizeof(struct a);\n}\n"
     text = f"struct a {{ int x; }};\n{opened}struct b {{ int x; }};\nstruct c {{ int x; }};\n"
-    assert raw_changes((text, text.replace(f"{changed} {{ int", f"{changed} {{ long"))) == [f"struct {changed}"]
+    assert changed_names(text, text.replace(f"{changed} {{ int", f"{changed} {{ long")) == [f"struct {changed}"]
