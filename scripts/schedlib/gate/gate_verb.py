@@ -80,7 +80,8 @@ def add_parser(verbs: Verbs) -> None:
         text="""
         Reads the files that `schedline gate BASE CANDIDATE --json DIR/NAME.json` wrote, one for each gate. A metric
         creeps if it became worse by more than its budget over several gates. That is FAIL if the gates' own changes say
-        so, too, and INCONCLUSIVE if the machine may have done it, or if there are fewer than 8 gates.""",
+        so, too, and INCONCLUSIVE if the machine may have done it, or if there are fewer than 8 gates. Nor is it a PASS
+        if a gate failed, whatever passed later.""",
         operands="DIR",
         options=HistoryOptions,
         job="gate.history.show",

@@ -45,6 +45,8 @@ _P = 0.001
 _SHOWN = 20
 """How many of the latest gates the text shows."""
 
+_WHEN = "%Y-%m-%d %H:%M"
+
 _SURE = 3.0
 """The gates' own changes have to be above 0 by so many standard deviations of their sum."""
 
@@ -197,16 +199,29 @@ def _machine(gate: GateDocument) -> str:
     return gate.fingerprint.get("machine_name", "")
 
 
+def _kernels(gate: GateDocument) -> str:
+    return f"{gate.base.kernel} -> {gate.candidate.kernel}"
+
+
 def _pair(gate: GateDocument) -> tuple[object, ...]:
     """The same kernels, judged by the same rules."""
     rules = tuple((each.key, each.budget, each.detect) for each in gate.metrics)
     return _machine(gate), gate.gates, rules, _id(gate.base), _id(gate.candidate)
 
 
-def _failed(gates: Sequence[GateDocument]) -> int:
-    """How many pairs of kernels failed, for whatever reason, and did not pass later."""
-    decided = {_pair(gate): gate.status for gate in gates if gate.status in (Verdict.PASS, Verdict.FAIL)}
-    return sum(status is Verdict.FAIL for status in decided.values())
+def _failed(gates: Sequence[GateDocument]) -> list[str]:
+    """The pairs of kernels of which a gate failed, for whatever reason, and what came later: a PASS may be chance."""
+    found: dict[tuple[object, ...], list[GateDocument]] = {}
+    for gate in gates:
+        found.setdefault(_pair(gate), []).append(gate)
+    said = []
+    for pair in found.values():
+        if fails := [place for place, gate in enumerate(pair) if gate.status is Verdict.FAIL]:
+            last = pair[fails[-1]]
+            passed = [gate.started for gate in pair[fails[-1] :] if gate.status is Verdict.PASS]
+            later = f"; the PASS of {passed[-1]:{_WHEN}} does not take that back" if passed else ""
+            said.append(f"{len(fails)} FAIL of {_kernels(last)}, the last at {last.started:{_WHEN}}{later}")
+    return said
 
 
 def _metrics(gates: Sequence[GateDocument]) -> Mapping[tuple[str, ...], list[_Point]]:
@@ -302,16 +317,14 @@ def history_text(found: HistoryDocument, gates: Sequence[GateDocument]) -> str:
             for each in gate.metrics
             if each.verdict is not Verdict.PASS
         ]
-        happened = "; ".join(filter(None, (f"{gate.base.kernel} -> {gate.candidate.kernel}", ", ".join(odd))))
-        out += wrapped(f"{gate.started:%Y-%m-%d %H:%M} {gate.status.name}: {happened}")
+        happened = "; ".join(filter(None, (_kernels(gate), ", ".join(odd))))
+        out += wrapped(f"{gate.started:{_WHEN}} {gate.status.name}: {happened}")
     rows = [("level", "gates", "first", "last", "worse", "creep")]
     for each in found.series:
         unit = " %" if each.change_unit == "%" else ""
         values = str(len(each.levels)), f"{each.means[0]:.5g}", f"{each.means[-1]:.5g}", f"{each.worse:.1f}{unit}"
         rows.append((printable(each.name)[:26], *values, each.status.name))
     out += ["", *table(rows, "<26>6>11>11>9  <")]
-    failed = _failed(gates)
-    some = "a gate" if failed == 1 else f"{failed} gates"
-    out += wrapped(f"{some} failed, and no later one withdrew that: no PASS") if failed else []
+    out += [row for each in _failed(gates) for row in wrapped(f"no PASS: {each}")]
     out += [row for each in found.series if each.reason for row in wrapped(f"{each.name}: {each.reason}")]
     return "\n".join(out).rstrip()

@@ -117,7 +117,7 @@ def test_a_history_with_a_failed_gate_is_no_pass() -> None:
         failed = replace(flat[5], status=Verdict.FAIL, metrics=(replace(metric, verdict=verdict),))
         gates = [*flat[:5], failed, *flat[6:]]
         assert history_of(gates).status is Verdict.INCONCLUSIVE
-        assert "a gate failed" in history_text(history_of(gates), gates)
+        assert "no PASS: 1 FAIL of 7.3-k5 -> 7.3-k6" in history_text(history_of(gates), gates)
 
 
 def without_values(gate: GateDocument) -> GateDocument:
@@ -209,14 +209,17 @@ def test_machines_are_apart_and_the_last_gate_of_a_pair_counts() -> None:
     assert [list(each.levels) for each in found] == [pytest.approx([101.0]), pytest.approx([100.0])]
 
 
-def test_a_fail_is_withdrawn_by_a_later_gate_of_the_same_pair() -> None:
-    gates = [past(0, "a", "b", (100.0, 150.0), verdict=Verdict.FAIL)]
-    # A pass of another pair, fewer boots than a look has, or a run that failed, withdraw nothing.
-    later = [("c", Verdict.PASS), ("b", Verdict.INCONCLUSIVE), ("b", Verdict.ERROR), ("b", Verdict.PASS)]
-    for number, (candidate, verdict) in enumerate(later, 1):
-        gates.append(past(number, "a", candidate, (100.0, 101.0), verdict=verdict))
-        said = "a gate failed, and no later one withdrew that" in history_text(history_of(gates), gates)
-        assert said == (number < 4)
+@pytest.mark.parametrize("later", [("c", Verdict.PASS), ("b", Verdict.INCONCLUSIVE), ("b", Verdict.PASS)])
+@pytest.mark.parametrize("fails", [1, 6])
+def test_a_fail_stays_whatever_comes_later(fails: int, later: tuple[str, Verdict]) -> None:
+    """Six FAILs and a PASS of the same kernels were a PASS."""
+    gates = chain(np.random.default_rng(4), [0.0] * 12)
+    gates += [past(20 + number, "a", "b", (100.0, 150.0), verdict=Verdict.FAIL) for number in range(fails)]
+    gates.append(past(30, "a", later[0], (100.0, 100.0), verdict=later[1]))
+    assert history_of(gates).status is Verdict.INCONCLUSIVE
+    said = " ".join(history_text(history_of(gates), gates).split())
+    assert f"{fails} FAIL of 7.3-a -> 7.3-b, the last at 2026-01-0{1 + (19 + fails) // 24} " in said
+    assert ("the PASS of 2026-01-02 06:00 does not take that back" in said) == (later == ("b", Verdict.PASS))
 
 
 def test_the_documents_of_gates_are_read(tmp_path: Path) -> None:
