@@ -46,7 +46,7 @@ _MOST_NAMED = 100
 """Bad machines of a group that the document names."""
 
 _ONE_SIDED = 0.05
-"""No PASS if the candidate gave no result on more machines, or in more boots, than the base, shown at this level."""
+"""No PASS if the candidate lost more boots than the base, shown at this level."""
 
 _BAD_P = 0.01
 _EXACT_STATES = 2500
@@ -130,10 +130,20 @@ Samples: TypeAlias = Mapping[GateRule, Sequence[FleetMachine]]
 
 def compare_fleet(options: GateOptions) -> FleetGateDocument:
     started, gate = datetime.now(UTC), load_gate(options.gates or "default")
-    machines = read_fleet(options.fleet, gate)
+    machines = read_fleet(options.fleet, gate, incomplete=bool(options.incomplete))
     left_out = [out for machine in machines for out in machine.left_out]
     there = [machine for machine in machines if machine.metrics or machine.rows]
     lost, of_losses = _losses(machines)
+    verdicts, incomplete = [of_losses], ""
+    if options.incomplete:
+        incomplete = f"incomplete, as you say: {printable(options.incomplete)}"
+    elif lacking := list(dict.fromkeys(out.machine for out in left_out if out.lacks == "candidate")):
+        verdicts.append(Verdict.INCONCLUSIVE)
+        incomplete = (
+            f"INCONCLUSIVE: {len(lacking)} of {len(machines)} machines have results of the base, and lack those of the "
+            f"candidate: {_first(lacking, 3)}. What crashes or hangs leaves none; if there is another reason, say it: "
+            "--incomplete REASON"
+        )
     if not there and of_losses is not Verdict.FAIL:
         raise SchedlineError(
             f"none of {len(machines)} machines can be judged; the first, {left_out[0].machine}: {left_out[0].reason}",
@@ -158,14 +168,14 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
         tool=TOOL,
         started=started,
         command=options.command(),
-        status=worst([*(metric.verdict for metric in metrics), of_losses]),
+        status=worst([*(metric.verdict for metric in metrics), *verdicts]),
         gates=convert(gate, GatesUsed, from_attributes=True),
         look=look,
         kernels=(base, candidate),
         models=tuple(FleetModel(name, count, judged[name]) for name, count in sorted(models.items())),
         metrics=tuple(metrics),
         left_out=tuple(left_out),
-        notes=tuple(filter(None, (lost, SAME_KERNEL if same else ""))),
+        notes=tuple(filter(None, (lost, incomplete, SAME_KERNEL if same else ""))),
     )
 
 
@@ -369,10 +379,6 @@ def _why_no_pass(rule: GateRule, here: npt.NDArray[Any], bad: Sequence[str], lef
     machines, size = len(here), _size(rule, rule.detect)
     if _too_many(left_out, machines):
         return f"{len(left_out)} of {len(left_out) + machines} machines are left out: mend them, and repeat their boots"
-    base, candidate = (sum(out.lacks == side for out in left_out) for side in SIDES)
-    there = machines + base + candidate
-    if candidate > base and more_by_chance(there, base, there, candidate) <= _ONE_SIDED:
-        return f"{candidate} machines lack results of the candidate, {base} of the base: does it come up there?"
     if len(bad) > _BAD_SHARE * machines:
         return f"{len(bad)} machines are worse by more than {size}: {_first(bad, 3)}. Compare one alone: schedline gate"
     # A few bad boots of many are chance.

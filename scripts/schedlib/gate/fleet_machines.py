@@ -22,7 +22,7 @@ from schedlib.formats.gate_document import GateMetric
 from schedlib.formats.run_file import NOT_RECORDED
 from schedlib.formats.strict import Strict, Word
 from schedlib.gate.boots import Key, Side, read_side
-from schedlib.gate.comparable import attempts_of, no_results, refuse_incomparable
+from schedlib.gate.comparable import attempts_of, no_results, refuse_incomparable, without_runs
 from schedlib.gate.judging import sample_of
 from schedlib.gate.rules import Gate, GateRule
 from schedlib.gate.statistics import Values
@@ -107,8 +107,8 @@ class FleetMachine:
         return FleetMachine(self.name, self.model, self.kernels, left_out=(self.out(reason),))
 
 
-def read_fleet(directory: Path, gate: Gate) -> list[FleetMachine]:
-    """Read all machines, in the order of their names."""
+def read_fleet(directory: Path, gate: Gate, *, incomplete: bool) -> list[FleetMachine]:
+    """Read all machines, in the order of their names. incomplete: somebody knows why boots or runs are missing."""
     places = sorted(each for each in directory.iterdir() if each.is_dir() and not each.name.startswith("."))
     if {each.name for each in places} == set(SIDES):
         raise SchedlineError(
@@ -119,7 +119,7 @@ def read_fleet(directory: Path, gate: Gate) -> list[FleetMachine]:
         raise SchedlineError(
             f"{directory} holds no machine", "make a directory for each machine, with its runs in base/ and candidate/"
         )
-    read = partial(_read_machine, gate)
+    read = partial(_read_machine, gate, incomplete)
     if len(places) <= _FEW:
         return _exclude_copies(map(read, places))
     # Children of this process hash alike, so that copies are found across all of them.
@@ -127,7 +127,7 @@ def read_fleet(directory: Path, gate: Gate) -> list[FleetMachine]:
         return _exclude_copies(pool.map(read, places, chunksize=16))
 
 
-def _read_machine(gate: Gate, place: Path) -> FleetMachine:
+def _read_machine(gate: Gate, incomplete: bool, place: Path) -> FleetMachine:
     machine = FleetMachine(place.name)
     sides: list[Side] = []
     lacking: dict[Lacks, str] = {}
@@ -156,7 +156,8 @@ def _read_machine(gate: Gate, place: Path) -> FleetMachine:
             return machine.without(error.observed)
         counts = [len(side.boots) for side in sides]
         # What one kernel has less than the other was lost. A machine with too few boots is left out.
-        fewer = [max(counts) - each if min(counts) >= gate.looks[0] else 0 for each in counts]
+        most = max(counts) if min(counts) >= gate.looks[0] and not incomplete else 0
+        fewer = (max(0, most - each - lost) for each, (lost, _) in zip(counts, machine.attempts, strict=True))
         attempts = ((lost + more, of + more) for (lost, of), more in zip(machine.attempts, fewer, strict=True))
         machine = replace(machine, attempts=tuple(attempts))
         lacking = {name: why for name, side in zip(SIDES, sides, strict=True) if (why := no_results(side))}
@@ -168,7 +169,11 @@ def _read_machine(gate: Gate, place: Path) -> FleetMachine:
     machine = replace(machine, kernels=(sides[0].kernel, sides[1].kernel))
     metrics, rows, left_out = {}, {}, []
     for rule in gate.rules:
-        found = _metric(machine, gate, rule, *sides)
+        found: MetricBoots | GateMetric | LeftOut
+        if not incomplete and (why := without_runs(sides, rule.tool)):
+            found = machine.out(why, rule.key, SIDES[why.startswith("candidate")])
+        else:
+            found = _metric(machine, gate, rule, *sides)
         if isinstance(found, LeftOut):
             left_out.append(found)
         elif isinstance(found, GateMetric):

@@ -145,7 +145,7 @@ def _checked(options: GateOptions) -> GateOptions:
             raise SchedlineError(f"{place}{why}", "name a directory of runs for each kernel")
     if options.fleet:
         for name, word in given(options):
-            if name not in ("fleet", "gates", "json"):
+            if name not in ("fleet", "gates", "json", "incomplete"):
                 word = word if word.startswith("--") else name.upper()
                 raise SchedlineError(f"--fleet compares runs on many machines: it has no {word}", f"leave out {word}")
         return options
