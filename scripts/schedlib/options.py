@@ -37,13 +37,16 @@ class VerbParser(argparse.ArgumentParser):
         super().__init__(*args, **{"allow_abbrev": False} | words)
         self.below: Verbs = argparse._SubParsersAction([], self.prog, type(self), metavar="VERB")
         self.behind = ""
+        self.given: Sequence[str] = ()
+        self.unread: Callable[[Sequence[str]], None] = lambda _: None
 
     def error(self, message: str) -> NoReturn:
+        self.unread(self.given)
         said = printable(message, "\n\t")
         self.exit(Verdict.ERROR.exit_code, f"{self.prog}: {said}\n  next: {self.prog} --help\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        given = list(sys.argv[1:] if args is None else args)
+        self.given = given = list(sys.argv[1:] if args is None else args)
         if given and given[0] in self.below.choices:
             return self.below.choices[given[0]].parse_known_args(given[1:], namespace)
         if self.behind and "--" in given:
@@ -60,7 +63,10 @@ class VerbParser(argparse.ArgumentParser):
             option = word.partition("=")[0]
             if option.startswith("--") and option not in self._option_string_actions:
                 self.error(unknown("option", option, sorted(self._option_string_actions)))
-        return super().parse_known_args(given, namespace)
+        found, more = super().parse_known_args(given, namespace)
+        if more:
+            self.unread(self.given)
+        return found, more
 
 
 def verbs_below(parser: argparse.ArgumentParser) -> Verbs:
@@ -90,6 +96,7 @@ def add_verb(
     job: Callable[[Options], Verdict] | str,
     libraries: Sequence[str] | Callable[[Options], Sequence[str]] = BASIC,
     download: bool = True,
+    unread: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> argparse.ArgumentParser:
     """Declare a verb.
 
@@ -106,6 +113,7 @@ def add_verb(
         libraries: the extras of pyproject.toml whose libraries the job needs, or a function that computes them from
             the options.
         download: False if nothing may be downloaded onto the machine.
+        unread: called with the verb's words if they cannot be read.
     """
     parser = verbs.add_parser(
         name,
@@ -115,6 +123,8 @@ def add_verb(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.usage = " ".join([parser.prog, *operands.split(), "[options]"])
+    assert isinstance(parser, VerbParser)  # noqa: S101 - for the type checker
+    parser.unread = unread
     if options is not None:
         add_options(parser, options)
 

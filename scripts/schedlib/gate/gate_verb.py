@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from schedlib.errors import SchedlineError
 from schedlib.gate.gate_options import (
@@ -21,6 +24,9 @@ from schedlib.gate.gate_options import (
 )
 from schedlib.names import unknown, workload_rows
 from schedlib.options import Verbs, add_verb, verbs_below
+
+_GATE, _HISTORY = r"(?:fleet-)?gate-\d", r"gate-history-\d"
+"""The schemas of results, as patterns."""
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -65,6 +71,7 @@ def add_parser(verbs: Verbs) -> None:
         operands="BASE CANDIDATE",
         options=GateOptions,
         read=_checked,
+        unread=_remove_named,
         job="gate.comparison.gate",
         libraries=lambda options: PAGE_LIBRARIES if options.html else LIBRARIES,
     )
@@ -84,6 +91,8 @@ def add_parser(verbs: Verbs) -> None:
         if a gate failed, whatever passed later.""",
         operands="DIR",
         options=HistoryOptions,
+        read=_checked_history,
+        unread=lambda words: _remove_named(words, _HISTORY),
         job="gate.history.show",
         libraries=(*LIBRARIES, HISTORY_LIBRARY),
     )
@@ -125,14 +134,32 @@ def add_parser(verbs: Verbs) -> None:
     )
 
 
+def _remove(file: Path, kind: str = _GATE) -> None:
+    """Remove an earlier result: after an error it would be taken for this one's. /dev/stdout is written through."""
+    if file.is_file() and not file.is_symlink() and not file.is_relative_to("/dev"):
+        if (old := file.read_bytes()) and not re.search(rf'"schema":\s*"{kind}|^<!DOCTYPE html>'.encode(), old):
+            raise SchedlineError(f"{file} is there, and is no result of a gate", "name another file")
+        file.unlink()
+
+
+def _remove_named(words: Sequence[str], kind: str = _GATE) -> None:
+    """Remove the results that are named in words that cannot be read."""
+    for word, after in zip(words, (*words[1:], ""), strict=True):
+        option, _, file = word.partition("=")
+        if option in ("--json", "--html"):
+            with suppress(SchedlineError, OSError):
+                _remove(Path(file or after).expanduser(), kind)
+
+
+def _checked_history(options: HistoryOptions) -> HistoryOptions:
+    if options.json:
+        _remove(options.json, _HISTORY)
+    return options
+
+
 def _checked(options: GateOptions) -> GateOptions:
-    for file in (options.json, options.html):
-        # After an error, the result of another gate would be taken for this one's. If the words cannot be read, nobody
-        # knows which of them is the file. /dev/stdout is one that is written through.
-        if file and file.is_file() and not file.is_symlink() and not file.is_relative_to("/dev"):
-            if (old := file.read_bytes()) and not re.search(rb'"schema":\s*"(?:fleet-)?gate-|^<!DOCTYPE html>', old):
-                raise SchedlineError(f"{file} is there, and is no result of a gate", "name another file")
-            file.unlink()
+    for file in filter(None, (options.json, options.html)):
+        _remove(file)
     if options.incomplete and not options.incomplete.strip():
         raise SchedlineError("--incomplete gives no reason", "say why boots have no runs of a tool")
     for place in filter(None, (options.fleet, options.base, options.candidate, options.placebo)):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from math import comb
@@ -223,6 +224,32 @@ def test_a_value_that_nothing_can_measure(value: float, why: str, campaign: Camp
     code, said = campaign.told("--json", str(outputs[0]), "--html", str(outputs[1]))
     assert code is None and why in said
     assert not any(path.exists() for path in outputs)
+
+
+UNREADABLE = [
+    ("gate-4", ["a", "b", "--detct", "5"], True),
+    ("gate-4", ["a", "b", "c"], True),
+    ("gate-4", ["a", "b", "--detect", "0"], True),
+    ("gate-4", ["--gates", "none", "a", "b"], True),
+    ("gate-history-3", ["history", "no-directory"], True),
+    ("gate-history-3", ["history", "."], True),
+    ("gate-4", ["history", "no-directory"], False),
+    ("gate-plan-1", ["a", "b", "c"], False),
+    ("gate-plan-1", ["a", "b"], False),
+]
+
+
+@pytest.mark.parametrize("equals", [False, True])
+@pytest.mark.parametrize(("schema", "words", "removed"), UNREADABLE)
+def test_an_earlier_result_and_a_wrong_word(
+    schema: str, words: list[str], removed: bool, equals: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stayed, and could be taken for this gate's; and `gate --json plan.json` removed the plan."""
+    monkeypatch.chdir(tmp_path)
+    old = tmp_path / "old.json"
+    old.write_text(json.dumps({"schema": schema}))
+    assert told("gate", *words, *(["--json=old.json"] if equals else ["--json", "old.json"]))[0] is None
+    assert old.exists() is not removed
 
 
 def test_what_is_no_result_of_a_gate_stays(campaign: Campaign) -> None:
