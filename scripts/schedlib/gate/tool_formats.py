@@ -133,6 +133,8 @@ def _cyclictest(file: ResultFile) -> Sequence[ForeignRun]:
     if any(thread["max"] < thread["min"] for thread in found["thread"].values()):
         raise Unreadable("a thread has a maximum below its minimum")
     about = {"command_line": command, "tool_version": found[_key(file, "rt_test_version")]}
+    # -S, and -t without a number, make one for each CPU.
+    about["settings"] = f"{len(found['thread'])} threads"
     if file.has("sysinfo"):
         about |= kernel_of(found["sysinfo"])
     started = parsedate_to_datetime(found["start_time"]) if file.has("start_time") else None
@@ -174,7 +176,9 @@ def _schbench(file: ResultFile) -> Sequence[ForeignRun]:
     else:
         rate = number(r"^average rps: ([0-9.]+)$", file.text, "average rps")
         metrics.append(metric("requests_per_s", "1/s", "higher", "rate", rate))
-    return (ForeignRun("schbench", Reading(tuple(metrics), tuple(absent))),)
+    told = re.findall(r"^Wakeup Latencies percentiles \(usec\) (runtime \d+ \(s\))", file.text, re.M)
+    about = {"settings": told[-1]} if told else {}
+    return (ForeignRun("schbench", Reading(tuple(metrics), tuple(absent)), about=about),)
 
 
 # ---- rtla ----
