@@ -30,7 +30,7 @@ from schedlib.gate.decision import DOUBT, LookEvidence, decide, far_boots, toget
 from schedlib.gate.fleet_machines import SIDES, FleetMachine, LeftOut, read_fleet
 from schedlib.gate.gate_options import GateOptions
 from schedlib.gate.gate_report import SAME_KERNEL, excluded, limits_of, p_of, per, signed
-from schedlib.gate.judging import estimates, of_the_rule, scaled, told
+from schedlib.gate.judging import UNIT_FACTOR, estimates, of_the_rule, scaled, told
 from schedlib.gate.judging import limits_of as limits_in_values
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.progress import printable, wrapped
@@ -290,7 +290,7 @@ def _at_look(
             name,
             len(places),
             Verdict.INCONCLUSIVE,
-            _why_no_pass(rule, here, bad, out),
+            _another_unit(rule, [machines[at] for at in places]) or _why_no_pass(rule, here, bad, out),
             bad[:_MOST_NAMED],
             worse_by=finite(told(rule, middle)) if places else None,
             over_budget=int((here["effect"] > _shift(rule, rule.budget)).sum()),
@@ -369,6 +369,18 @@ def within_machines_p(total: int, boots: Mapping[int, int]) -> float:
 
 def _too_many(left_out: Sequence[LeftOut], judged: int) -> bool:
     return len(left_out) > _MOST_LEFT_OUT * (len(left_out) + judged)
+
+
+def _another_unit(rule: GateRule, machines: Sequence[FleetMachine]) -> str:
+    """The machine whose base is far from those of all others; empty if none is. In percent a unit has no effect."""
+    if not rule.absolute or rule.method is Method.RATE or len(machines) < 3:
+        return ""
+    found = sorted((abs(float(np.median(each.metrics[rule.key].base))), each.name) for each in machines)
+    for (value, name), (near, _) in ((found[0], found[1]), (found[-1], found[-2])):
+        if max(value, near) > UNIT_FACTOR * min(value, near) > 0:
+            unit = machines[0].metrics[rule.key].unit
+            return f"the base of {name} is {value:g}, and the nearest one {near:g}: is it in another unit than {unit}?"
+    return ""
 
 
 def _why_no_pass(rule: GateRule, here: npt.NDArray[Any], bad: Sequence[str], left_out: Sequence[LeftOut]) -> str:

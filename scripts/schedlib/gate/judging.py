@@ -30,8 +30,8 @@ _LARGEST = 1e18
 
 _TIMES = ("ns", "us", "ms", "s", "nsec", "usec", "msec", "sec", "seconds", "ticks", "unknown")
 _CLOCK = 'a coarse clock hides changes. Take a finer one; for exact figures method = "equal"'
-_UNIT_FACTOR = 100
-"""No kernel is so much faster: another unit is."""
+UNIT_FACTOR = 100
+"""No kernel is so much faster, and no machine of a fleet: another unit is."""
 
 _QUANTILE = re.compile(r"(?:^|\.)(?:p(\d+(?:_\d+)?)|max)$")
 
@@ -106,10 +106,10 @@ class Sample:
         if constant and not slower and np.ptp(sides[0]) > self.step(boots):
             return f"all boots of the candidate have the same value, and not those of the base: {_CLOCK}"
         unit = f"is it in another unit than {self.unit}?"
-        if self.unit in _TIMES and self.rule.direction == "lower" and candidate * _UNIT_FACTOR < base:
-            return f"the candidate has less than 1 / {_UNIT_FACTOR} of the base's: {unit}"
-        if self.rule.direction == "higher" and not self.rule.absolute and candidate > base * _UNIT_FACTOR:
-            return f"the candidate has more than {_UNIT_FACTOR} times the base's: {unit}"
+        if self.unit in _TIMES and self.rule.direction == "lower" and candidate * UNIT_FACTOR < base:
+            return f"the candidate has less than 1 / {UNIT_FACTOR} of the base's: {unit}"
+        if self.rule.direction == "higher" and not self.rule.absolute and candidate > base * UNIT_FACTOR:
+            return f"the candidate has more than {UNIT_FACTOR} times the base's: {unit}"
         return unequal_samples(*self.first(boots), self.rule.key)
 
 

@@ -29,6 +29,8 @@ def gate(place: Path, gates: str = GATES, *more: str) -> tuple[int | None, dict[
     return code, found, said
 
 
+ABSOLUTE = GATES.replace("budget = 3\ndetect = 25", "absolute = true\nbudget = 300\ndetect = 2500")
+
 # The statistics.
 
 
@@ -121,8 +123,7 @@ def test_machines_that_do_not_tell_their_model_are_left_out_of_all(tmp_path: Pat
 
 def test_an_effect_in_the_unit_of_the_metric_is_told(tmp_path: Path) -> None:
     """What was above 600 units had no estimate and no bound, so a regression of 1000 ns was not seen in the table."""
-    absolute = GATES.replace("budget = 3\ndetect = 25", "absolute = true\nbudget = 300\ndetect = 2500")
-    code, found, _ = gate(write_fleet(tmp_path / "fleet", {"Alpha": (12, 0.12)}), absolute)
+    code, found, _ = gate(write_fleet(tmp_path / "fleet", {"Alpha": (12, 0.12)}), ABSOLUTE)
     (group,) = found["metrics"][0]["groups"]
     assert (code, group["machines"]) == (1, 12)
     assert group["worse_by"] == pytest.approx(1200, abs=200)
@@ -239,6 +240,19 @@ def test_a_machine_of_another_unit_is_left_out(tmp_path: Path) -> None:
     (out,) = found["left_out"]
     assert (code, out["machine"]) == (0, "alpha03")
     assert out["reason"] == "its unit of timer.p99 is us, and that of most machines is ns"
+
+
+@pytest.mark.parametrize(("factor", "code"), [(1000, 3), (0.001, 3), (2, 0)])
+def test_a_machine_whose_unit_has_another_name(factor: float, code: int, tmp_path: Path) -> None:
+    """Of a machine in us that says ns, 1000 times the budget was no change."""
+    fleet = write_fleet(tmp_path / "fleet", {"Alpha": (6, 0.0)})
+    for side in (fleet / "alpha03").iterdir():
+        rewrite(side, lambda run: run["metrics"][0].update(value=run["metrics"][0]["value"] * factor))
+    found, document, _ = gate(fleet, ABSOLUTE.replace("2500", "9000"))
+    reason = document["metrics"][0]["groups"][0]["reason"]
+    assert (found, "the base of alpha03 is" in reason) == (code, bool(code))
+    # In percent it has no effect.
+    assert gate(fleet)[0] == 0
 
 
 @pytest.mark.parametrize(("n", "code"), [(20, 3), (100_000, 0)])
