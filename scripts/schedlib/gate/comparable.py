@@ -9,11 +9,12 @@ A function that tells why something is not comparable returns an empty text if i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate, combinations, pairwise
 from math import comb, isfinite
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
 
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
@@ -24,6 +25,9 @@ from schedlib.gate.rules import Gate
 from schedlib.paths import PLAN
 from schedlib.runs.plan import RunPlan
 from schedlib.verdict import Verdict
+
+if TYPE_CHECKING:
+    from schedlib.gate.boot_plan import BootedKernel, GatePlan, GateProgress
 
 _LEAD = 2
 """How many boots one kernel may be ahead of the other. ABBA and random pairs stay within it."""
@@ -112,16 +116,12 @@ def order_problem(base: Side, candidate: Side) -> str:
     return f"{ahead}, so a drift could look like a change" if furthest > allowed else ""
 
 
-def in_pairs(campaign: Path | None, base: Side, candidate: Side) -> bool:
+def in_pairs(campaign: Campaign | None, base: Side, candidate: Side) -> bool:
     """Whether the boots are pairs of a plan, and none has lost its place."""
-    if not campaign:
-        return False
-    from schedlib.gate.boot_plan import read_plan
-
     boots = min(len(base.boots), len(candidate.boots))
     order = _order(base.first(boots), candidate.first(boots))
     alternate = all(one != other for one, other in zip(order[::2], order[1::2], strict=True))
-    return alternate and read_plan(campaign).pairs
+    return bool(campaign and alternate and campaign.plan.pairs)
 
 
 def order_weakness(base: Side, candidate: Side) -> str:
@@ -197,15 +197,38 @@ def disturbed(base: Side, candidate: Side, tool: str) -> str:
     return ""
 
 
-def campaign_of(directories: Iterable[Path]) -> Path | None:
-    """The directory of the campaign to which runs belong, if it has a plan that was begun.
+class Campaign(NamedTuple):
+    """The campaign to which runs belong.
+
+    Attributes:
+        kernels: by the directories in which `gate plan` has their runs.
+    """
+
+    place: Path
+    plan: GatePlan
+    progress: GateProgress
+    kernels: Mapping[Path, BootedKernel]
+
+    @property
+    def boots(self) -> set[str]:
+        """Those that the progress knows."""
+        return {each.boot_id for each in self.progress.attempts}
+
+
+def campaign_of(directories: Iterable[Path]) -> Campaign | None:
+    """The campaign to which runs belong, if it has a plan that was begun.
 
     Raises SchedlineError: boots were cut, and no plan tells which kernel they were.
     """
     # `gate plan` has them in runs/; somebody may have moved them beside the plan.
     for place in dict.fromkeys(above for each in directories for above in list(each.resolve().parents)[1::-1]):
         if (place / PLAN_FILE).is_file() and (place / PROGRESS_FILE).is_file():
-            return place
+            # Most directories have no plan.
+            from schedlib.gate.boot_plan import read_plan, read_progress, runs_of
+
+            plan = read_plan(place)
+            kernels = {runs_of(place, each.label).resolve(): each for each in plan.kernels}
+            return Campaign(place, plan, read_progress(place), kernels)
         if cut := next((place / CUT).glob(f"*/{PLAN}"), None):
             raise SchedlineError(
                 f"{cut.parent} is a boot that was cut, and nothing tells which kernel it was",
@@ -214,20 +237,15 @@ def campaign_of(directories: Iterable[Path]) -> Path | None:
     return None
 
 
-def refuse_other_plan(campaign: Path | None, directories: Sequence[Path], sides: Sequence[Side]) -> None:
+def refuse_other_plan(campaign: Campaign | None, directories: Sequence[Path], sides: Sequence[Side]) -> None:
     """Reject runs that are not those of the plan and the progress beside them, and kernels the wrong way round."""
     if not campaign:
         return
-    from schedlib.gate.boot_plan import read_plan, read_progress, runs_of
-
-    known = {each.boot_id for each in read_progress(campaign).attempts}
-    if unknown := {each.name for each in (campaign / CUT).glob("*")} - known:
-        raise SchedlineError(f"{PROGRESS_FILE} of {campaign} does not know {CUT}/{min(unknown)}", "bring the whole one")
-    kernels = read_plan(campaign).kernels
-    labels = [
-        next((row for row in kernels if runs_of(campaign, row.label).resolve() == each.resolve()), None)
-        for each in directories
-    ]
+    if unknown := {each.name for each in (campaign.place / CUT).glob("*")} - campaign.boots:
+        where = f"{PROGRESS_FILE} of {campaign.place}"
+        raise SchedlineError(f"{where} does not know {CUT}/{min(unknown)}", "bring the whole one")
+    kernels = campaign.plan.kernels
+    labels = [campaign.kernels.get(each.resolve()) for each in directories]
     if labels[:2] == [*kernels[1::-1]]:
         raise SchedlineError(f"the plan has {kernels[0].label} as the base", "name the base first")
     for kernel, side in zip(labels, sides, strict=False):
@@ -239,7 +257,7 @@ def refuse_other_plan(campaign: Path | None, directories: Sequence[Path], sides:
             )
 
 
-def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequence[Side]) -> tuple[str, Verdict]:
+def losses(campaign: Campaign | None, directories: tuple[Path, Path], sides: Sequence[Side]) -> tuple[str, Verdict]:
     """How many attempts ended how, and what the lost ones say.
 
     The attempts are those of the campaign, and the boots that are there or for which `schedline run` wrote a plan.
@@ -267,7 +285,7 @@ def losses(campaign: Path | None, directories: tuple[Path, Path], sides: Sequenc
     return said, Verdict.PASS
 
 
-def never_up(campaign: Path | None, directory: Path, name: str) -> Side | None:
+def never_up(campaign: Campaign | None, directory: Path, name: str) -> Side | None:
     """A kernel that was tried and left no run; None if it left some, also elsewhere, or if nothing tells that.
 
     Raises SchedlineError: it is the base, and there is nothing to compare with.
@@ -283,17 +301,12 @@ def never_up(campaign: Path | None, directory: Path, name: str) -> Side | None:
     )
 
 
-def tells_all(campaign: Path | None, sides: Sequence[Side]) -> bool:
+def tells_all(campaign: Campaign | None, sides: Sequence[Side]) -> bool:
     """Whether the progress of a campaign knows each of these boots."""
-    if not campaign:
-        return False
-    from schedlib.gate.boot_plan import read_progress
-
-    known = {each.boot_id for each in read_progress(campaign).attempts}
-    return known.issuperset(boot.id for side in sides[:2] for boot in side.boots)
+    return campaign is not None and campaign.boots.issuperset(boot.id for side in sides[:2] for boot in side.boots)
 
 
-def attempts_of(campaign: Path | None, directory: Path, side: Side) -> tuple[list[str | None], bool]:
+def attempts_of(campaign: Campaign | None, directory: Path, side: Side) -> tuple[list[str | None], bool]:
     """Of each attempt to boot a kernel why it was lost; and whether a plan tells of them.
 
     Empty if it was not lost, None if it may still come.
@@ -302,12 +315,9 @@ def attempts_of(campaign: Path | None, directory: Path, side: Side) -> tuple[lis
     # Those with runs, and those that `schedline run` began.
     begun = dict.fromkeys((boot.id for boot in side.boots), "")
     if campaign:
-        # Most directories have no plan.
-        from schedlib.gate.boot_plan import read_plan, read_progress, runs_of
-
-        attempts, kernels = read_progress(campaign).attempts, read_plan(campaign).kernels
+        attempts, kernel = campaign.progress.attempts, campaign.kernels.get(directory.resolve())
         # Somebody may have given another name to the directory of the runs, or removed some of them.
-        labels = {each.label for each in kernels if runs_of(campaign, each.label).resolve() == directory.resolve()}
+        labels = {kernel.label} if kernel else set()
         labels |= {one.kernel for one in attempts if one.boot_id in begun}
         for one in (each for each in attempts if each.kernel in labels):
             # Only the last one may still come.

@@ -410,8 +410,10 @@ def fleet_text(document: FleetGateDocument) -> str:
 
 def _lines(document: FleetGateDocument) -> Iterator[str]:
     first = [note for note in document.notes if note.startswith(f"{document.status.name}: ")]
-    over = {each.name: _over_budget(each.groups) for each in document.metrics}
-    if failed := [f"{name} is worse on {where}" for name, where in over.items() if where]:
+    over = [_over_budget(each.groups) for each in document.metrics]
+    if failed := [
+        f"{each.name} is worse on {where}" for each, where in zip(document.metrics, over, strict=True) if where
+    ]:
         first.insert(0, f"{document.status.name}: {'; '.join(failed)}")
     machines, judged = (sum(getattr(model, name) for model in document.models) for name in ("machines", "judged"))
     look = f", looked at {document.look} boots of each kernel" if document.look else ""
@@ -420,9 +422,9 @@ def _lines(document: FleetGateDocument) -> Iterator[str]:
     for side, kernels in zip(SIDES, document.kernels, strict=True):
         more = f" and {len(kernels) - 2} more" if len(kernels) > 2 else ""
         yield from wrapped(f"{side}: {' / '.join(kernels[:2])}{more}")
-    for metric in document.metrics:
+    for metric, where in zip(document.metrics, over, strict=True):
         yield ""
-        yield from _told(metric)
+        yield from _told(metric, where)
     if document.left_out or document.notes:
         yield ""
     for out in document.left_out[:_LISTED]:
@@ -459,10 +461,10 @@ def _over_budget(groups: Sequence[FleetGroup]) -> str:
     return "".join(f"{each.over_budget} of {each.machines} machines{several}" for each in failing)
 
 
-def _told(metric: FleetMetric) -> Iterator[str]:
+def _told(metric: FleetMetric, over_budget: str) -> Iterator[str]:
     yield from wrapped(f"{metric.name} of {metric.tool}: {metric.verdict.name}")
-    if said := _over_budget(metric.groups):
-        yield from wrapped(f"    over the budget: {said}", 4)
+    if over_budget:
+        yield from wrapped(f"    over the budget: {over_budget}", 4)
     if not metric.groups:
         yield "    no machine has it"
         return
