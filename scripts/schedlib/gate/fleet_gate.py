@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from math import erfc, log1p, sqrt
 from typing import Any, Literal, TypeAlias
 
@@ -208,9 +209,21 @@ def last_look(
     for look in (each for each in gate.looks if each <= most):
         rows = _groups_at(gate, samples, look, left_out)
         verdicts = [verdict_of(groups) for groups in rows]
-        if Verdict.FAIL in verdicts or all(each is Verdict.PASS for each in verdicts):
+        if Verdict.FAIL in verdicts:
+            break
+        if all(each is Verdict.PASS for each in verdicts):
+            later = _groups_at(gate, samples, most, left_out) if look < most else rows
+            rows = [tuple(map(partial(_not_hidden, look), *both)) for both in zip(rows, later, strict=True)]
             break
     return look, rows
+
+
+def _not_hidden(look: int, group: FleetGroup, later: FleetGroup) -> FleetGroup:
+    """A group that passed at a look, unless all boots say something else."""
+    if later.verdict is Verdict.PASS:
+        return group
+    reason = f"the first {look} boots of each kernel pass, and all do not: {later.reason}"
+    return replace(group, verdict=Verdict.INCONCLUSIVE, reason=reason)
 
 
 def _groups_at(gate: Gate, samples: Samples, look: int, left_out: Sequence[LeftOut]) -> list[tuple[FleetGroup, ...]]:

@@ -112,6 +112,19 @@ class Sample:
             return f"the candidate has more than {UNIT_FACTOR} times the base's: {unit}"
         return unequal_samples(*self.first(boots), self.rule.key)
 
+    def behind(self, look: int, gate: Gate) -> str:
+        """What boots behind the look that passed show, and a PASS would hide; empty if it is nothing."""
+        boots, limits = self.boots, limits_of(self.rule)
+        if boots > look and self.evidence(boots, pairs=gate.pairs).doubtful:
+            return f"all {boots} boots of each kernel look worse than the first {look}: begin a new campaign"
+        bad = far_boots(self.base, self.candidate, limits)
+        far, far_base = float(bad.sum()), float(far_boots(self.base, self.base, limits).sum())
+        more = far / len(self.candidate) > far_base / len(self.base) and bad[look:].any()
+        if more and (boots < gate.looks[-1] or excess(np.array(far), np.array(far_base), boots) >= EXCESS):
+            ids = ", ".join(boot.id for boot, odd in zip(self.sides[1].boots, bad, strict=True) if odd)
+            return f"bad boots of the candidate behind the {look} that were judged: {ids}. Begin a new campaign"
+        return ""
+
 
 def judge(gate: Gate, base: Side, candidate: Side, *, incomplete: bool = False) -> list[GateMetric]:
     """Judge each gating metric, in the order of the file.
@@ -263,9 +276,6 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
         found = decide(whole, gate.alpha, gate.looks, gate.family, look)
         if found.failed.any() or found.passed.all():
             break
-    # A PASS does not hide what boots behind it show.
-    last = looks[-1]
-    later = together(sample.evidence(last, pairs=gate.pairs) for sample in samples).doubtful if look < last else ()
     rows = []
     for place, (sample, trouble) in enumerate(zip(samples, troubles, strict=True)):
         row = _row(sample, look, trouble)
@@ -273,8 +283,8 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
             verdict, over = Verdict.INCONCLUSIVE, False
             if found.failed[place]:
                 verdict, reason = Verdict.FAIL, f"worse than the budget of {sample.rule.budget:g}{sample.per}"
-            elif found.passed[place] and look < last and later[place]:
-                reason = f"all {last} boots of each kernel look worse than the first {look}: begin a new campaign"
+            elif found.passed[place] and (reason := sample.behind(look, gate)):
+                pass
             elif found.passed[place]:
                 verdict, over = Verdict.PASS, bool(whole.over_budget[place])
                 reason = f"bad boots of the candidate: {', '.join(row.far)}" if row.far else ""

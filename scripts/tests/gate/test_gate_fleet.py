@@ -90,6 +90,22 @@ def test_a_bad_machine_is_no_pass(tmp_path: Path) -> None:
     assert (code, found["metrics"][0]["groups"][0]["bad"]) == (3, ["slow"])
 
 
+@pytest.mark.parametrize("slow", [False, True])
+def test_a_pass_does_not_hide_later_boots(slow: bool, tmp_path: Path) -> None:
+    """The last four of 14 were half slower on each machine."""
+    for number in range(6):
+        place = tmp_path / f"fleet/alpha{number:02}"
+        write_machine(place, "Alpha", 0.0, number, boots=14)
+        for at in range(10, 14) if slow else ():
+            path = place / f"candidate/{at}.json"
+            found = json.loads(path.read_text())
+            found["metrics"][0]["value"] *= 1.5
+            path.write_text(json.dumps(found))
+    code, _, text = gate(tmp_path / "fleet", GATES.replace("[10, 20]", "[10, 14]"))
+    assert code == (3 if slow else 0)
+    assert ("the first 10 boots of each kernel pass, and all do not: " in text) == slow
+
+
 @pytest.mark.parametrize(("base", "candidate", "code"), [(0, 0, 0), (4, 4, 0), (0, 5, 3), (0, 20, 1), (9, 0, 0)])
 def test_boots_that_left_a_plan_and_no_run(base: int, candidate: int, code: int, tmp_path: Path) -> None:
     """A candidate that crashed in a third of its boots passed, if each machine was booted until it had enough."""
