@@ -366,7 +366,9 @@ def lost_members(
         files = ours if rules.files[tag] in ours else (rules.files[tag],)
         old, new = (without_comments("\n".join(read(file) or "" for file in files)) for read in (before, after))
         new += bodies.get(tag, "")
-        if tag not in known and old != new and has_member(old, names) and not has_member(new, names):
+        # A member of another structure may have the name, where the contract's own is not in this tree.
+        there = re.search(rf"\b{re.escape(tag)}\b", old)
+        if there and tag not in known and old != new and has_member(old, names) and not has_member(new, names):
             rule = _named_by(rules, tag, root_of(names[0]))
             what = f"{' or '.join(names)} is gone, and the contract of struct {tag} names it"
             text = f"{rule}: {what}\n    correct the contract; `old|new` is both"

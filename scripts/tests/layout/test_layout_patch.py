@@ -20,7 +20,7 @@ from schedlib.formats.contract_file import ClauseKind
 from schedlib.layout.kernel_versions import steps
 from schedlib.layout.members import Member, Structure, Type
 from schedlib.layout.patch_check import as_b4, render
-from schedlib.layout.patch_findings import Finding, PatchLook, redefined
+from schedlib.layout.patch_findings import Finding, PatchLook, lost_members, redefined
 from schedlib.layout.patch_text import added_lines, as_applied, require_diff, touches_layout, why_untouched
 from schedlib.layout.rule_judge import Layout
 from schedlib.main import main
@@ -313,6 +313,15 @@ def test_a_member_of_a_contract_that_is_removed_is_an_error() -> None:
     elsewhere = removed.replace(b"+1,0 @@\n-int a;\n", b"+1 @@\n-int a;\n@@ -9,0 +9 @@\n+int a;\n")
     row, *_ = (each for each in findings(NAMED, elsewhere, changed(A, B), changed(B)) if "contract" in each.text)
     assert not row.error and not row.note and row.text.startswith("x.R1: a is gone, and its contract names it")
+
+
+def test_a_structure_that_the_source_does_not_have_loses_no_member() -> None:
+    """cpupri_leaf has a member of the name rto_count, too, and comes with a change that most trees lack."""
+    named = replace(NAMED, members=(("leaf", ("a",), frozenset({"x"})),), files={"leaf": "x.h"})
+    old, new = "struct rq {\n\tint a;\n};\n", "struct rq {\n};\n"
+    assert not [*lost_members(named, {"x.h": old}.get, {"x.h": new}.get)]
+    leaf = "struct leaf *leaf;\n"
+    assert [*lost_members(named, {"x.h": leaf + old}.get, {"x.h": leaf + new}.get)]
 
 
 def test_a_new_name_is_told_as_one() -> None:
