@@ -290,7 +290,7 @@ def _layout(options: LayoutOptions) -> Verdict:
     if options.install_hook:
         from schedlib.layout.patch_text import install_hook
 
-        return install_hook(options.tree.kdir)
+        return install_hook(options.tree.kdir, options.contracts)
     if patch is not None:
         return _patch(options, patch)
     from schedlib.layout.layout_job import judge_layout

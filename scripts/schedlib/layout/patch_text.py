@@ -46,7 +46,7 @@ _HOOK = """\
 #!/bin/sh
 # Written by `schedline layout --install-hook`. An error of schedline itself does not stop a commit.
 git diff --cached --quiet && exit 0
-{schedline} layout --kdir "$(git rev-parse --show-toplevel)" --staged --quiet
+{layout} "$(git rev-parse --show-toplevel)" --staged --quiet
 [ $? -ne 1 ]
 """
 
@@ -160,22 +160,24 @@ def _commit(kdir: Path, revision: str) -> str:
     return found
 
 
-def install_hook(kdir: Path | None) -> Verdict:
-    """Let git commit and b4 judge patches of a tree, and print what was written."""
+def install_hook(kdir: Path | None, contracts: Sequence[Path] = ()) -> Verdict:
+    """Let git commit and b4 judge patches of a tree, by contracts of its owner, too, and print what was written."""
     if kdir is None:
         raise SchedlineError("--install-hook is for a git tree, and none is named", "add --kdir .")
     found = run(["git", "-C", kdir, "rev-parse", "--git-path", "hooks"])
     if found.returncode:
         raise SchedlineError(f"{kdir} is no git tree", "name one with --kdir")
     schedline = shlex.join(COMMAND)
+    own = "".join(f" --contracts {shlex.quote(str(each.absolute()))}" for each in contracts)
+    layout, premerge = (f"{schedline} {verb}{own} --kdir" for verb in ("layout", "premerge"))
     hook = kdir / found.stdout.decode().strip() / "pre-commit"
-    if hook.exists() and hook.read_text() != _HOOK.format(schedline=schedline):
-        line = f"{schedline} layout --kdir . --staged --quiet; [ $? -ne 1 ] || exit 1"
+    if hook.exists() and hook.read_text() != _HOOK.format(layout=layout):
+        line = f"{layout} . --staged --quiet; [ $? -ne 1 ] || exit 1"
         raise SchedlineError(f"{hook} exists, and stays as it is", f"add a line to it: {line}")
     hook.parent.mkdir(parents=True, exist_ok=True)
-    hook.write_text(_HOOK.format(schedline=schedline))
+    hook.write_text(_HOOK.format(layout=layout))
     hook.chmod(0o755)
-    patch, series = f"{schedline} layout --kdir . --quiet --patch -", f"{schedline} premerge --kdir . --format b4"
+    patch, series = f"{layout} . --quiet --patch -", f"{premerge} . --format b4"
     settings = {
         "b4.prep-perpatch-check-cmd": patch,
         "b4.am-perpatch-check-cmd": patch,

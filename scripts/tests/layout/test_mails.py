@@ -186,6 +186,16 @@ def test_the_installed_hook_stops_a_bad_commit(series: Path, cache: Path) -> Non
         run("layout", "--kdir", str(series), "--install-hook")
 
 
+def test_the_hook_judges_contracts_of_ones_own(series: Path, cache: Path, tmp_path: Path) -> None:
+    own = tmp_path / "my contracts"
+    own.mkdir()
+    assert run("layout", "--kdir", str(series), "--install-hook", "--contracts", str(own)) is Verdict.PASS
+    words = f"--contracts '{own}' --kdir"
+    assert words in (series / ".git/hooks/pre-commit").read_text()
+    for name in ("b4.am-perpatch-check-cmd", "b4.review-series-check-cmd"):
+        assert words in git(series, "config", name)
+
+
 @pytest.mark.parametrize("text", [b"", b"Index: a.h\n--- a/a.h\n+++ b/a.h\n", b"diff --git a/x b/x\n", b"\xff\xfe"])
 def test_what_is_no_mail_stays_as_it_is(text: bytes) -> None:
     assert diff_of(text) == text
