@@ -25,7 +25,7 @@ from schedlib import TOOL
 from schedlib.cache import cache_path, temporary_files
 from schedlib.environment import activate
 from schedlib.errors import SchedlineError
-from schedlib.options import VerbParser
+from schedlib.options import VerbParser, add_group
 from schedlib.progress import UNSAFE, say
 from schedlib.verdict import BISECT_SKIP, Verdict
 
@@ -64,7 +64,7 @@ def parser(words: Sequence[str] = ()) -> VerbParser:
         prog="schedline", usage="schedline VERB [options]", formatter_class=argparse.RawDescriptionHelpFormatter
     )
     top.add_argument("--version", action="version", version=TOOL, help=argparse.SUPPRESS)
-    verbs = top.add_subparsers(prog=top.prog, metavar="VERB", required=True, help=argparse.SUPPRESS)
+    verbs: Any = top.add_subparsers(prog=top.prog, metavar="VERB", required=True, help=argparse.SUPPRESS)
     known = {name.rpartition(".")[2]: name for names in GROUPS.values() for name in names}
     if words and words[0] in known:
         _module(known[words[0]]).add_parser(verbs)
@@ -78,8 +78,13 @@ def parser(words: Sequence[str] = ()) -> VerbParser:
             lines.append(f"  {told.dest:<9} {told.help}")
         lines.append("")
     about = "what only developers of schedline run"
-    dev = verbs.add_parser("dev", usage="schedline dev VERB [options]", description=about, help=about)
-    inner: Any = dev.add_subparsers(prog=dev.prog, metavar="VERB", required=True)
+    inner = add_group(
+        verbs,
+        "dev",
+        about,
+        first=["schedline dev quick   after each edit", "schedline dev test    before a commit"],
+        text="CONTRIBUTING.md says which of these a change needs.",
+    )
     _module("dev.dev").add_parser(inner)
     lines.append(f"  {'dev':<9} {', '.join(inner.choices)}")
     lines.append("\nschedline VERB --help tells more, with examples.\n")

@@ -118,7 +118,7 @@ def add_verb(
     parser = verbs.add_parser(
         name,
         help=about,
-        description="\n".join(f"  {line}" for line in first) + f"\n\n{textwrap.dedent(text).strip()}",
+        description=_description(first, text),
         epilog="\n".join(["more examples:", *(f"  {line}" for line in examples)]) if examples else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -142,6 +142,19 @@ def add_verb(
     needed = libraries if callable(libraries) else lambda _: libraries
     parser.set_defaults(read=read_words, job=work, libraries=needed, download=download)
     return parser
+
+
+def _description(first: Sequence[str], text: str) -> str:
+    return "\n".join(f"  {line}" for line in first) + f"\n\n{textwrap.dedent(text).strip()}"
+
+
+def add_group(verbs: Verbs, name: str, about: str, *, first: Sequence[str], text: str) -> Verbs:
+    """Declare a verb that only has verbs below it; returns these. The words are those of add_verb()."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = verbs.add_parser(name, help=about, description=_description(first, text), formatter_class=raw)
+    parser.usage = f"{parser.prog} VERB [options]"
+    below: Any = parser.add_subparsers(prog=parser.prog, metavar="VERB", required=True)
+    return below  # type: ignore[no-any-return]
 
 
 def option(
@@ -178,11 +191,11 @@ SECTIONS = {
     "a patch": "patch commit staged range install-hook",
     "structures": "pack contracts struct variables",
     "what has to be there": "expect require",
-    "what the guests do": "workload program files marked rounds objects quanta line clock selftests only",
+    "what the guests do": "workload program files marked rounds objects quanta line clock selftests",
     "where it runs": "on cpus topology kernel-arg timeout",
-    "runs of a real machine": "runs measured placebo gates",
+    "a real machine": "runs measured placebo gates",
     "files of other tools": "unit columns budget detect",
-    "results": "format out json html svg trace no-blame quiet verbose again junit lava",
+    "results": "format out json html svg no-blame quiet verbose again junit lava",
 }
 """The headings of --help of a verb with many options, and their options; others come first."""
 

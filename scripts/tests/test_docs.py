@@ -24,7 +24,7 @@ import pytest
 
 from conftest import write_files
 from schedlib.errors import SchedlineError
-from schedlib.main import parser
+from schedlib.main import parser, verbs_of
 from schedlib.paths import PROJECT
 
 MOST_WORDS = 700
@@ -207,9 +207,8 @@ def verbs_below(
     top: argparse.ArgumentParser, before: tuple[str, ...] = ()
 ) -> dict[tuple[str, ...], argparse.ArgumentParser]:
     found = {before: top} if before else {}
-    for action in top._actions:
-        for name, verb in action.choices.items() if isinstance(action, argparse._SubParsersAction) else ():
-            found |= verbs_below(verb, (*before, name))
+    for name, verb, _ in verbs_of(top):
+        found |= verbs_below(verb, (*before, name))
     return found
 
 

@@ -19,6 +19,7 @@ from schedlib.errors import SchedlineError
 from schedlib.options import SECTIONS
 from schedlib.paths import PROJECT
 from schedlib.progress import LETTER, counted, wrapped
+from test_docs import verbs_below
 
 COMMAND = str(PROJECT / "scripts/schedline")
 LOGS = Path(__file__).parent / "logs"
@@ -253,6 +254,11 @@ def test_options_of_a_verb_with_many_are_in_sections() -> None:
     for name in ("check", "c2c", "layout", "premerge"):
         assert "\nthe kernel:\n" in help_of[name] and "\nresults:\n" in help_of[name], name
     assert "\nthe kernel:\n" not in help_of["fetch"]
+    # What is read is no result, and rows of a suite do not run in a guest.
+    below = {" ".join(name): verb.format_help() for name, verb in verbs_below(main.parser()).items()}
+    for prog, option in (("c2c suggest", "--trace"), ("run", "--only"), ("gate plan", "--only")):
+        said = below[prog]
+        assert said.index(f"\n  {option} ") < re.search(r"\n(the kernel|a real machine):\n", said).start(), prog  # type: ignore[union-attr]
     known = {word for text in help_of.values() for word in re.findall(r"--([a-z][a-z0-9-]*)", text)}
     assert {word for words in SECTIONS.values() for word in words.split()} <= known
 

@@ -7,11 +7,10 @@ import argparse
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from schedlib.errors import SchedlineError
 from schedlib.names import fleet_devices, named_file, words
-from schedlib.options import BASIC, TreeOptions, Verbs, add_verb, existing_directory, existing_path, option
+from schedlib.options import BASIC, TreeOptions, Verbs, add_group, add_verb, existing_directory, existing_path, option
 
 _LIBRARIES = (*BASIC, "fleet")
 
@@ -93,8 +92,18 @@ class FleetCollectOptions:
 def add_parser(verbs: Verbs) -> None:
     """Add `schedline fleet` and the verbs below it."""
     about = "a plan's boots as jobs of LAVA, and their runs brought home"
-    parser = verbs.add_parser("fleet", help=about, usage="schedline fleet VERB [options]", description=f"{about}.")
-    below: Any = parser.add_subparsers(prog=parser.prog, metavar="VERB", required=True)
+    below = add_group(
+        verbs,
+        "fleet",
+        about,
+        first=[
+            "schedline fleet jobs campaign --device x86-server --kernels base=a.tar.gz,candidate=b.tar.gz",
+            "schedline fleet collect campaign 1234 1235",
+        ],
+        text="""
+        Writes the boots of a plan (schedline gate plan --boot lava) as jobs of LAVA, and brings their runs home.
+        schedline gate --fleet judges them.""",
+    )
     add_verb(
         below,
         "jobs",

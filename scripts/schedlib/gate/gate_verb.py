@@ -22,7 +22,7 @@ from schedlib.gate.gate_options import (
     HistoryOptions,
     given,
 )
-from schedlib.names import unknown, workload_rows
+from schedlib.names import suite_of_gates, unknown, workload_rows
 from schedlib.options import Verbs, add_verb, verbs_below
 
 _GATE, _HISTORY = r"(?:fleet-)?gate-\d", r"gate-history-\d"
@@ -123,7 +123,7 @@ def add_parser(verbs: Verbs) -> None:
         examples=[
             "schedline gate plan --boots 12 --kernels base=boot/old,candidate=boot/new,placebo=boot/pad --out campaign",
             "schedline gate plan --boots 8..20 --kernels base=7.3-a,candidate=7.3-b --boot bootctl --out campaign",
-            "schedline gate plan --pairs --boots 20 --only storm --kernels base=7.3-a,candidate=7.3-b --out campaign",
+            "schedline gate plan --pairs --only sleep-storm --kernels base=7.3-a,candidate=7.3-b --out campaign",
             "schedline gate plan campaign --step                  what the service does once in each boot",
         ],
         operands="[DIR]",
@@ -206,7 +206,8 @@ def _checked_plan(options: BootPlanOptions) -> BootPlanOptions:
             raise SchedlineError(f"--{name} is missing", "schedline gate plan --help; or name the directory of a plan")
     if not str(options.out).isprintable():
         raise SchedlineError("--out has a line end or another control character", "name another directory")
-    rows = workload_rows(options.suite) if options.suite else ()
+    suite = options.suite or suite_of_gates(options.gates)
+    rows = workload_rows(suite) if suite else ()
     for name in options.only:
         if name not in rows:
             raise SchedlineError(unknown("row", name, rows), "name the suite of --only with --suite")

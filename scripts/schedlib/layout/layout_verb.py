@@ -20,7 +20,7 @@ from schedlib.layout.layout_options import (
     LayoutOptions,
     RulesOptions,
 )
-from schedlib.options import ChangeOptions, TreeOptions, Verbs, add_verb
+from schedlib.options import ChangeOptions, TreeOptions, Verbs, add_group, add_verb
 from schedlib.progress import say
 from schedlib.verdict import Verdict
 
@@ -163,10 +163,18 @@ def _add_below(layout: argparse.ArgumentParser) -> None:
         options=RulesOptions,
         job="layout.queries.show_rules",
     )
-    contract = verbs.add_parser(
-        "contract", help="make a contract of a structure, or check one", description="Contracts of structures."
+    below = add_group(
+        verbs,
+        "contract",
+        "make a contract of a structure, or check one",
+        first=[
+            "schedline layout contract init timer_base --kdir . -o mine",
+            "schedline layout contract check mine/timer_base.toml --profile measured",
+        ],
+        text="""
+        A contract says who reads and writes the members of a structure. schedline layout --contracts DIR judges those
+        of a directory; docs/contracts.md has the format.""",
     )
-    below = contract.add_subparsers(prog=contract.prog, metavar="VERB", required=True)
     add_verb(
         below,
         "init",
