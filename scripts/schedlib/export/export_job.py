@@ -270,8 +270,14 @@ def _add_selftests(series: _Series) -> _Series:
     place = f"{KSELFTESTS}/{COLLECTION}"
     there = {name for name in program_sources() if series.tree.read(f"{place}/{name}.c", series.commit) is not None}
 
+    listed = f"{KSELFTESTS}/Makefile"
+    targets = hooked(
+        series.tree.read(listed, series.commit) or "", f"TARGETS += {COLLECTION}\n", "TARGETS += seccomp\n", listed
+    )
+
     def put(text: str, made_from: Path) -> _Series:
-        return series.put({f"{place}/{name}": data for name, data in files_of(there).items()}, text, made_from)
+        files = {f"{place}/{name}": data for name, data in files_of(there).items()}
+        return series.put(files | {listed: targets.encode()}, text, made_from)
 
     series = put(TEXT_OF_LIBRARY.read_text(), LIBRARY)
     for program, source in program_sources().items():

@@ -330,12 +330,13 @@ def test_author_is_the_users(kernel: Path, cache: Path, tmp_path: Path, monkeypa
 @pytest.mark.tools
 def test_selftests_go_where_the_tree_has_their_library(kernel: Path, cache: Path, tmp_path: Path) -> None:
     top = kernel / "tools/testing/selftests"
-    write_files(top, {"lib.mk": ""})
+    write_files(top, {"lib.mk": "", "Makefile": "TARGETS += sched_ext\nTARGETS += seccomp\n"})
     git(kernel, "add", "-A")
     git(kernel, "commit", "-q", "-m", "selftests")
     series = exported(kernel, tmp_path / "series")
     git(kernel, "am", "-q", *map(str, series.patches))
     there = {str(path.relative_to(top / "sched_latency")) for path in (top / "sched_latency").rglob("*")}
+    assert (top / "Makefile").read_text() == "TARGETS += sched_ext\nTARGETS += sched_latency\nTARGETS += seccomp\n"
     every = files_of(program_sources())
     assert there == set(every)
     names = "Makefile .gitignore config settings rt_wakeup.c sched_latency.c sched_latency.h"
