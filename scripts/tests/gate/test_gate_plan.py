@@ -271,7 +271,7 @@ def test_a_command_that_boots_nothing_is_told(played: Played) -> None:
         (["--boots", "0"], "is no number of boots"),
         (["--next-command", "boot {kernel}"], "has braces with 'kernel'"),
         (["--gates", "nope"], "there is no gates file"),
-        (["--only", "rt-wakeup"], "there is no row"),
+        (["--only", "rt-wake-up"], "there is no row"),
         (["--losses", "0"], "is no number from 1"),
         (["--kernels", "base=a:/no/such/image,candidate=b"], "there is no file /no/such/image"),
     ],
