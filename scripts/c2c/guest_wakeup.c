@@ -2,10 +2,13 @@
 /*
  * Wake-ups of fair tasks: a pair of unbound threads for each CPU. The threads
  * of a pair take turns: each works a little and wakes the other. Now and then
- * one sleeps, so that CPUs become idle and wake-ups find idle CPUs.
- * guest_rt_wakeup.c is the same with RT priorities.
+ * one sleeps, so that CPUs become idle and wake-ups find idle CPUs. With RT
+ * priorities a CPU often has more than it can run, and others pull from it.
  *
  * Workload, 200 rounds: pairs of fair threads that wake each other
+ *
+ * Workload rt-wakeup, 100 rounds: pairs of SCHED_FIFO threads that wake each
+ * other, at eight priorities
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -16,7 +19,9 @@
 #define WARM_UP 5
 
 /* Of a thread: 0 is a fair task. */
-#ifndef PRIORITY
+#ifdef RT_WAKEUP
+#define PRIORITY(number) (10 + 7 * ((number) % 8))
+#else
 #define PRIORITY(number) 0
 #endif
 

@@ -46,29 +46,38 @@ SOURCES = PROJECT / "scripts/c2c"
 
 @dataclass(frozen=True)
 class Workload:
-    """A program of scripts/c2c/: what it does, default rounds of each thread, fragments of configs/kernel/ it needs."""
+    """What a program of scripts/c2c/ does: default rounds of each thread, and fragments of configs/kernel/ it needs.
+
+    `source`: its file. A program with another name than its file has is a variant of it, which this name defines.
+    """
 
     name: str
     about: str
     rounds: int
+    source: str
     config: tuple[str, ...] = ()
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What its compiler is told beside the options of all."""
+        own = self.name.replace("-", "_")
+        return () if self.source == f"guest_{own}.c" else (f"-D{own.upper()}",)
 
 
 PROGRAMS = ("c2c-programs",)
 """The fragment that all programs but the oldest need, and those of users: one kernel for all of them."""
 
-_WORKLOAD = re.compile(r"^ \* Workload, (\d+) rounds(?:, ([\w-]+))?: (.*?)\n \*(?:/|\n)", re.M | re.S)
+_WORKLOAD = re.compile(r"^ \* Workload(?: ([\w-]+))?, (\d+) rounds(?:, ([\w-]+))?: (.*?)\n \*(?:/|\n)", re.M | re.S)
 
 
 def _workloads() -> Iterator[Workload]:
     for path in sorted(SOURCES.glob("guest_*.c")):
-        if found := _WORKLOAD.search(path.read_text()):
-            rounds, config, about = found.groups()
-            name = path.stem.removeprefix("guest_").replace("_", "-")
-            yield Workload(name, about.replace("\n *", ""), int(rounds), (config,) if config else ())
+        for variant, rounds, config, about in _WORKLOAD.findall(path.read_text()):
+            name = variant or path.stem.removeprefix("guest_").replace("_", "-")
+            yield Workload(name, about.replace("\n *", ""), int(rounds), path.name, (config,) if config else ())
 
 
-WORKLOADS = {each.name: each for each in _workloads()}
+WORKLOADS = {each.name: each for each in sorted(_workloads(), key=lambda each: each.name)}
 """As the programs say in their first comments."""
 
 

@@ -241,8 +241,9 @@ def plugin(cache: Path) -> Path:
 
 def program(cache: Path, workload: str, target: Target = DEFAULT_TARGET) -> Path:
     """A workload's program, linked statically and at fixed addresses; SchedlineError if it does not compile."""
-    source = f"guest_{workload.replace('-', '_')}.c"
-    flags = ("-static", "-no-pie", "-pthread")
+    known = WORKLOADS.get(workload)
+    source = known.source if known else f"guest_{workload.replace('-', '_')}.c"
+    flags = ("-static", "-no-pie", "-pthread", *(known.flags if known else ()))
     return _compiled(cache, f"guest-{workload}", [source], *flags, compiler=target.compiler)
 
 

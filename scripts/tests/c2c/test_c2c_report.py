@@ -137,8 +137,13 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
 
 def test_a_program_says_what_it_does_and_the_docs_have_it() -> None:
     assert WORKLOADS["map"] == Workload(
-        "map", "threads of one process map and unmap memory that nobody touches", 100, ("c2c-programs",)
+        "map", "threads of one process map and unmap memory that nobody touches", 100, "guest_map.c", ("c2c-programs",)
     )
+    # A variant has another name than its file, and the compiler is told which.
+    assert [(each.source, each.flags) for each in (WORKLOADS["wakeup-idle"], WORKLOADS["rt-wakeup"])] == [
+        ("guest_wakeup_idle.c", ()),
+        ("guest_wakeup.c", ("-DRT_WAKEUP",)),
+    ]
     text = (PROJECT / "docs/c2c.md").read_text()
     assert [name for name in WORKLOADS if f"`{name}`" not in text] == []
 
