@@ -27,6 +27,7 @@ from schedlib.formats import document
 from schedlib.formats.document import LARGEST
 from schedlib.formats.gate_document import Method
 from schedlib.formats.run_file import BY_FILE_TIME, BY_START, NOT_RECORDED, Direction, Head, Run, run_of
+from schedlib.formats.strict import Wrong
 from schedlib.gate.boots import Key
 from schedlib.gate.gate_options import UNSAID_UNIT, ReadingOptions, Unit
 from schedlib.gate.rules import Gate, GateHead, GateRule, gate_of
@@ -342,7 +343,10 @@ def gate_for(sides: Sequence[Imported], budget: float, detect: float) -> Gate:
         )
     fingerprints = [run.fingerprint for side in sides for _, run in side.runs]
     known = all(each["unit"] == "boot" and each["order"] != BY_FILE_TIME for each in fingerprints)
-    metrics = (GateRule(*key, direction, Method.RANK, budget, detect) for key, direction in rules.items())
+    try:
+        metrics = [GateRule(*key, direction, Method.RANK, budget, detect) for key, direction in rules.items()]
+    except Wrong as error:
+        raise SchedlineError(str(error), error.next_step) from error
     return gate_of("imported", GateHead(order="interleaved" if known else "any"), tuple(metrics))
 
 
@@ -355,14 +359,15 @@ def judged(sides: Sequence[Imported]) -> Mapping[Key, Direction]:
     kinds: dict[str, ForeignFormat] = {}
     for (_, run), kind in (pair for side in sides for pair in zip(side.runs, side.formats, strict=True)):
         kinds.setdefault(run.row, kind)
-        directions.setdefault(run.row, {}).update((each.name, each.direction) for each in run.metrics)
+        # If another run says that neither is better, the gate says that they differ.
+        known = ((each.name, each.direction) for each in run.metrics if each.direction != "neither")
+        directions.setdefault(run.row, {}).update(known)
     rules: dict[Key, Direction] = {}
     for tool, found in directions.items():
-        known = {name: better for name, better in found.items() if better != "neither"}
         alternatives = (
             {
                 (tool, name): better
-                for name, better in known.items()
+                for name, better in found.items()
                 if any(fnmatchcase(name, each) for each in patterns)
             }
             for patterns in kinds[tool].judged

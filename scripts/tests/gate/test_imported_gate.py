@@ -188,6 +188,26 @@ def test_a_csv_file_of_which_nothing_can_be_judged(text: str, why: str, tmp_path
     assert why in said
 
 
+@pytest.mark.parametrize(
+    ("direction", "more", "said"),
+    [
+        ("neither", [], "csv rate has another unit, direction or kind in another directory"),
+        ("higher", ["--detect", "120"], "detect = 120 % is all of it"),
+    ],
+)
+def test_a_direction_that_does_not_fit(direction: str, more: list[str], said: str, tmp_path: Path) -> None:
+    """A metric that has a direction in the base alone was not judged, and a PASS; the other one was a traceback."""
+    lot = np.random.default_rng(1)
+    for side, named in (("base", "higher"), ("candidate", direction)):
+        (tmp_path / side).mkdir()
+        for number, values in enumerate(lot.normal(50, 0.3, (10, 2))):
+            text = f"t,{values[0]},lower\nrate,{values[1]},{named}\n"
+            (tmp_path / side / f"{number}.csv").write_text(text)
+    columns = ("--columns", "metric,value,direction")
+    code, text = gate(tmp_path / "base", tmp_path / "candidate", *TRUSTED, *columns, *more)
+    assert code is None and said in text
+
+
 def test_a_candidate_with_fewer_files(sides: tuple[Path, Path]) -> None:
     """Its 13 files passed against 20 of the base: what crashes writes none."""
     hackbench(sides[0], noise(3), first=10)
