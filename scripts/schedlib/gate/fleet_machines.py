@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -171,7 +172,7 @@ def _read_machine(gate: Gate, incomplete: bool, place: Path) -> FleetMachine:
     for rule in gate.rules:
         found: MetricBoots | GateMetric | LeftOut
         if not incomplete and (why := without_runs(sides, rule.tool)):
-            found = machine.out(why, rule.key, SIDES[why.startswith("candidate")])
+            found = machine.out(why, rule.key, _side_of(why))
         else:
             found = _metric(machine, gate, rule, *sides)
         if isinstance(found, LeftOut):
@@ -184,18 +185,22 @@ def _read_machine(gate: Gate, incomplete: bool, place: Path) -> FleetMachine:
     return replace(machine, marks=marks, metrics=metrics, rows=rows, left_out=tuple(left_out))
 
 
+def _side_of(reason: str) -> Lacks:
+    """The kernel whose runs are the reason; empty if it is not one of them."""
+    return next((side for side in SIDES if re.match(rf"{side}(?::| lacks)", reason)), "")
+
+
 def _metric(
     machine: FleetMachine, gate: Gate, rule: GateRule, base: Side, candidate: Side
 ) -> MetricBoots | GateMetric | LeftOut:
     try:
         found = sample_of(rule, base, candidate)
     except SchedlineError as error:
-        return machine.out(error.observed, rule.key)
+        return machine.out(error.observed, rule.key, _side_of(error.observed))
     if isinstance(found, GateMetric):
         if found.verdict in (Verdict.PASS, Verdict.FAIL):
             return found
-        there = [rule.key in side.about for side in (base, candidate)]
-        return machine.out(found.reason, rule.key, SIDES[there.index(False)] if sum(there) == 1 else "")
+        return machine.out(found.reason, rule.key, _side_of(found.reason))
     boots = min(found.boots, gate.looks[-1])
     counts = [len(side.boots) for side in found.sides]
     if boots < gate.looks[0]:

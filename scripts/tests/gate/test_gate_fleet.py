@@ -181,6 +181,13 @@ def spoil(path: Path, how: str, side: str = "candidate") -> None:
         shutil.rmtree(path / side)
     elif how == "tool":
         first.write_text(json.dumps(found | {"tool": "other", "metrics": [metric(1.0, name="other")]}))
+    elif how.startswith("metric"):
+        for each in (first, *others) if how == "metric of all" else [first]:
+            there = json.loads(each.read_text())
+            lacking = {"metrics": [metric(1.0, name="other")], "absent": [{"name": "timer", "reason": "not counted"}]}
+            each.write_text(json.dumps(there | lacking))
+    elif how == "zero":
+        first.write_text(json.dumps(found | {"metrics": [metric(0)]}))
     elif how == "few":
         for each in others[3:]:
             each.unlink()
@@ -198,6 +205,9 @@ LEFT_OUT = {
     "missing": "it has no runs of candidate",
     "few": "boots of base and candidate; the first look is at 10",
     "tool": "candidate: no run of rt_wakeup in 1 of 10 boots",
+    "metric": "candidate: runs of rt_wakeup in 1 of 10 boots lack it",
+    "metric of all": "candidate lacks it (not counted), and the other side has it",
+    "zero": "candidate: rt_wakeup timer.p99 is 0 ns",
     "copy": "it is a copy",
     "machine": "machine",
     "governor": "mixes runs whose governor differs",
@@ -222,6 +232,16 @@ def test_a_machine_is_left_out_by_name(how: str, side: str, tmp_path: Path) -> N
     if lost:
         code, _, text = gate(fleet, GATES, "--incomplete", "the disk was full")
         assert code == 0 and "incomplete, as you say: the disk was full" in text
+
+
+def test_one_kernel_after_the_other_is_no_order(tmp_path: Path) -> None:
+    fleet = write_fleet(tmp_path / "fleet", {"Alpha": (2, 0.0)})
+    for place in fleet.iterdir():
+        rewrite(place / "candidate", lambda run: run.update(started=run["started"].replace("2026-11-01", "2026-11-11")))
+    (tmp_path / "gates.toml").write_text(GATES)
+    assert (
+        "one kernel was booted 10 times more" in told("gate", "--fleet", fleet, "--gates", tmp_path / "gates.toml")[1]
+    )
 
 
 def test_a_noisy_machine_hides_nothing_of_the_others(tmp_path: Path) -> None:
