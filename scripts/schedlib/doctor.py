@@ -232,10 +232,11 @@ def install(needs: Sequence[Need]) -> None:
     command = ["apt-get", "install", "-y", "--no-install-recommends", *_packages(needs)]
     env = {"DEBIAN_FRONTEND": "noninteractive"}
     with step(" ".join(command)):
-        done = run(command, env=env)
+        # dpkg cut off leaves packages half installed.
+        done = run(command, env=env, outliving=True)
         if done.returncode:
             run(["apt-get", "update"], env=env)
-            done = run(command, env=env)
+            done = run(command, env=env, outliving=True)
     still = [need.name for need in needs if not need.is_met()]
     if done.returncode or still:
         said = done.stderr.decode(errors="replace").strip().splitlines()[-3:]

@@ -19,6 +19,7 @@ from pathlib import Path
 from schedlib.cache import cache_dir, lock, temporary_files
 from schedlib.errors import SchedlineError
 from schedlib.paths import BUNDLE, BUNDLED_LIBRARIES, INSTALLED, PROJECT
+from schedlib.process import dying_with_us
 from schedlib.progress import only_on_a_terminal, step
 
 CORE = "core"
@@ -165,7 +166,12 @@ def _create(directory: Path, extra: str) -> None:
 def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=_SECONDS
+            dying_with_us(argv),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
         )
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(argv, 1, "", f"no answer within {_SECONDS} seconds")

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from schedlib.errors import SchedlineError
@@ -25,9 +26,16 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return kept | {"LC_ALL": "C"} | dict(extra or {})
 
 
+@cache
+def _can(setpriv: str) -> bool:
+    # busybox's setpriv lacks the option.
+    return not subprocess.run([setpriv, "--pdeathsig", "TERM", "true"], capture_output=True, check=False).returncode
+
+
 def dying_with_us(argv: Sequence[str], signal: str = "TERM") -> list[str]:
     """Wrap a command so that the kernel ends it when this process dies, even by kill -9."""
-    return [*(["setpriv", "--pdeathsig", signal] if shutil.which("setpriv") else []), *argv]
+    setpriv = shutil.which("setpriv") if shutil.which(argv[0]) else None
+    return [*([setpriv, "--pdeathsig", signal] if setpriv and _can(setpriv) else []), *argv]
 
 
 def run(
@@ -36,11 +44,16 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     stdin: bytes | None = None,
+    outliving: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program to its end, whatever its exit status; SchedlineError if it is not installed, or `cwd` vanished."""
+    """Run a program to its end, whatever its exit status; SchedlineError if it is not installed, or `cwd` vanished.
+
+    It dies with us unless it is `outliving`: what it does must not be cut off.
+    """
+    words = [str(word) for word in argv]
     try:
         return subprocess.run(
-            [str(word) for word in argv],
+            words if outliving else dying_with_us(words),
             cwd=cwd,
             env=clean_environment(env),
             input=stdin if stdin is not None else b"",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from schedlib import cache as module
 from schedlib.errors import SchedlineError
 from schedlib.main import main
-from schedlib.process import must
+from schedlib.process import dying_with_us, must
 
 
 def test_atomic_write_keeps_the_old_file_when_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,6 +142,35 @@ def test_a_killed_command_leaves_nothing_in_tmp(tmp_path: Path) -> None:
         started(text, signal, **env).communicate(timeout=60)
         assert list((tmp_path / "tmp").iterdir()) == []
         assert len(list((tmp_path / "cache/scratch").iterdir())) == left
+
+
+@pytest.mark.parametrize("start", ["process.run", "environment._run"])
+def test_no_child_outlives_a_killed_command(start: str, tmp_path: Path) -> None:
+    """git reset went on for 68 s in the work tree that the next command took, and pip for 14 s in its libraries."""
+    text = (
+        f"from schedlib import environment, process; {start}(['sh', '-c', 'echo $$ > $0; exec sleep 99', sys.argv[2]])"
+    )
+    killed = started(text, tmp_path / "pid")
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        assert time.monotonic() < deadline
+    killed.kill()
+    child = Path("/proc", (tmp_path / "pid").read_text().strip(), "cmdline")
+    while time.monotonic() < deadline and killed.poll() is None:
+        time.sleep(0.01)
+    time.sleep(1)
+    assert not child.exists() or b"sleep" not in child.read_bytes()
+
+
+def test_another_setpriv_and_a_missing_program_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """busybox has a setpriv without --pdeathsig: each build failed with its usage."""
+    (tmp_path / "setpriv").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "setpriv").chmod(0o755)
+    with pytest.raises(SchedlineError, match="the program nothing-like-it is not installed"):
+        must(["nothing-like-it"])
+    assert len(dying_with_us(["true"])) > 1
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert dying_with_us(["true"]) == ["true"]
 
 
 LONG_AGO = 1_600_000_000

@@ -79,8 +79,8 @@ def test_root_installs_by_apt_whatever_the_distribution_is_called(monkeypatch: p
     class Called(Exception):
         pass
 
-    def called(argv: list[str], **_: object) -> None:
-        raise Called(argv)
+    def called(argv: list[str], *, outliving: bool, **_: object) -> None:
+        raise Called(argv, outliving)
 
     machine(monkeypatch, "plan9", "apt-get")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -88,3 +88,4 @@ def test_root_installs_by_apt_whatever_the_distribution_is_called(monkeypatch: p
     with pytest.raises(Called) as error:
         doctor.install(NEEDS)
     assert error.value.args[0][:2] == ["apt-get", "install"] and "libelf-dev" in error.value.args[0]
+    assert error.value.args[1], "dpkg was cut off by kill -9 of schedline"
