@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shlex
+import subprocess
 from collections.abc import Callable
 from contextlib import redirect_stderr
 from fnmatch import fnmatch
@@ -107,6 +109,32 @@ def test_a_job_tells_the_command_for_the_same_at_home(name: str) -> None:
     assert [*shlex.split(re.sub(r"\$\{\{.*?\}\}|\$\w+", "HEAD", told)), "--out", "page"] == [
         "." if word == "linux" else word for word in run
     ]
+
+
+def test_a_job_without_a_page_tells_the_command_too(tmp_path: Path) -> None:
+    """cat of the page, which an ERROR does not write, was before it."""
+    github = yaml.safe_load((CONFIGS / "ci/github-premerge.yml").read_text())["jobs"]["premerge"]["steps"]
+    gitlab = yaml.safe_load((CONFIGS / "ci/gitlab-premerge.yml").read_text())["schedline"]
+    (page,) = (step for step in github if "SAME" in step.get("env", {}))
+    summary = tmp_path / "summary"
+    env = os.environ | page["env"] | {"GITHUB_STEP_SUMMARY": str(summary)}
+    done = subprocess.run(["bash", "-ec", page["run"]], cwd=tmp_path, env=env, check=False)
+    assert done.returncode == 0 and f"{page['env']['SAME']}\n~~~\n" in summary.read_text()
+    script = "\n".join(gitlab["after_script"])
+    done = subprocess.run(["bash", "-ec", script], cwd=tmp_path, env=env, check=False, stdout=subprocess.PIPE)
+    assert b"at home - schedline premerge" in done.stdout
+
+
+def test_a_failed_github_job_keeps_what_it_built() -> None:
+    """actions/cache saves after a job that succeeded: each push to a series with a finding built from nothing."""
+    steps = yaml.safe_load((CONFIGS / "ci/github-premerge.yml").read_text())["jobs"]["premerge"]["steps"]
+    restore, save = (step for step in steps if step.get("uses", "").startswith("actions/cache"))
+    assert [step["uses"].partition("@")[0] for step in (restore, save)] == [
+        "actions/cache/restore",
+        "actions/cache/save",
+    ]
+    assert "always()" in save["if"] and save["with"].items() <= restore["with"].items()
+    assert steps.index(save) > steps.index(next(step for step in steps if step.get("name") == "premerge"))
 
 
 def test_kernelci_runs_a_collection_that_is_there() -> None:
