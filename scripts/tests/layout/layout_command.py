@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from schedlib.layout import layout_verb, status_verb
+from schedlib.options import VerbParser
 from schedlib.verdict import Verdict
 
 
 def parser() -> argparse.ArgumentParser:
     """A parser with these two verbs only."""
-    top = argparse.ArgumentParser(prog="schedline")
-    verbs = top.add_subparsers(required=True, prog="schedline")
+    top = VerbParser(prog="schedline")
+    verbs: Any = top.add_subparsers(required=True, prog="schedline")
     layout_verb.add_parser(verbs)
     status_verb.add_parser(verbs)
     return top
