@@ -36,7 +36,7 @@ NOT_HERE = {
     "6.12": "a second kernel to download",
     "--placebo": "a third kernel's runs",
     "plan": "its kernels are not installed here",
-    "nvme_queue": "a driver and its options: minutes",
+    "./my.config": "a driver and its options: minutes",
 }
 TMP = "/tmp/"  # noqa: S108
 LINES = sorted(

@@ -189,7 +189,8 @@ def test_the_installed_hook_stops_a_bad_commit(series: Path, cache: Path) -> Non
 def test_the_hook_judges_contracts_of_ones_own(series: Path, cache: Path, tmp_path: Path) -> None:
     own = tmp_path / "my contracts"
     own.mkdir()
-    assert run("layout", "--kdir", str(series), "--install-hook", "--contracts", str(own)) is Verdict.PASS
+    for more in ([], ["--contracts", str(own)]):
+        assert run("layout", "--kdir", str(series), "--install-hook", *more) is Verdict.PASS
     words = f"--contracts '{own}' --kdir"
     assert words in (series / ".git/hooks/pre-commit").read_text()
     for name in ("b4.am-perpatch-check-cmd", "b4.review-series-check-cmd"):
