@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
@@ -157,6 +157,11 @@ class Rules:
         kept = tuple(rule for rule in self.rules if rule.change in changes)
         ids = {rule.id for rule in kept}
         return Rules(kept, tuple(clause for clause in self.clauses if clause.rule in ids), groups=self.groups)
+
+    def together(self, other: Rules) -> Rules:
+        """These rules and others, about other structures."""
+        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        return Rules(*(one | more if isinstance(one, dict) else one + more for one, more in pairs))
 
     def changes(self) -> tuple[str, ...]:
         """The changes that made the rules, in order; none for those of packs."""

@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -58,6 +58,9 @@ _LEFT_OUT = ("-fplugin", "-gsplit-dwarf", "-gz", "-flto", "-fsanitize=kcfi", "-W
 
 _MOST_OTHERS = 200
 """So many files of a commit may differ in the work tree, whose build is used."""
+
+_Both = tuple[CompiledStructs, CompiledStructs]
+"""What a unit shows without and with a patch."""
 
 Sources = Mapping[str, tuple[bytes | None, bytes | None]]
 """Files without and with a patch; None if there is none."""
@@ -267,20 +270,24 @@ class Versions:
         files = {
             tag: file for tag, file in rules.files.items() if file in self.sources or (self.own.tree / file).is_file()
         }
-        units = []
-        for unit in units_of(files, rules):
-            record = self.own.record_for(unit.files[0])
-            if record is None and self._is_new(unit.files[0]):
-                record = next(iter(self.own.beside(unit.files[0])), None)
-            if record and (every or self._may_change(unit, record)):
-                units.append((unit, record))
-            elif record is None and (tags := self._followed_in(unit)):
-                why |= dict.fromkeys(tags, f"no object of {self.own.build} is made from {unit.files[0]}: make it")
-                # What a contract is about may compile by the command of another object.
-                if rules.clauses and (record := self.own.any_record()):
-                    units.append((unit, record))
+        made, others = list[Future[_Both | None]](), list[Unit]()
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            seen = list(filter(None, pool.map(lambda row: self._compiled(row[0], row[1], why), units)))
+            for unit in units_of(files, rules):
+                record = self.own.record_for(unit.files[0])
+                if record is None and self._is_new(unit.files[0]):
+                    record = next(iter(self.own.beside(unit.files[0])), None)
+                if record and (every or self._may_change(unit, record)):
+                    made.append(pool.submit(self._compiled, unit, record, why))
+                elif record is None:
+                    others.append(unit)
+            # While these are compiled.
+            for unit in others:
+                if tags := self._followed_in(unit):
+                    why |= dict.fromkeys(tags, f"no object of {self.own.build} is made from {unit.files[0]}: make it")
+                    # What a contract is about may compile by the command of another object.
+                    if rules.clauses and (record := self.own.any_record()):
+                        made.append(pool.submit(self._compiled, unit, record, why))
+            seen = [both for each in made if (both := each.result())]
         if not seen:
             return None
         # A new file shows nothing of the tree before, not even this.
@@ -306,11 +313,9 @@ class Versions:
         changed = changed_types(old, new, names)
         return {tag for _, tag in depending(file, both[1], changed) if tag in unit.tags}
 
-    def _compiled(
-        self, unit: Unit, record: Path, why: dict[str, str]
-    ) -> tuple[CompiledStructs, CompiledStructs] | None:
+    def _compiled(self, unit: Unit, record: Path, why: dict[str, str]) -> _Both | None:
         """A unit without and with the patch; None if it does not compile, and there is a reason already."""
-        known = why.keys() & {*unit.tags}
+        known = [tag for tag in unit.tags if tag in why]
         try:
             seen = self._both(unit, record)
         except DoesNotBuild:
@@ -321,15 +326,20 @@ class Versions:
             del why[tag]
         return seen
 
-    def _both(self, unit: Unit, record: Path) -> tuple[CompiledStructs, CompiledStructs]:
+    def _both(self, unit: Unit, record: Path) -> _Both:
+        after = replace(unit, files=tuple(self._renamed.get(file, file) for file in unit.files))
+        # What a new file declares, or a new structure of this one, nothing has read before.
+        is_new = any(both[0] is None for both in self.changed.values()) or not self.texts.keys().isdisjoint(after.files)
+        if is_new:
+            with ThreadPoolExecutor(2) as pool:
+                one, other = pool.map(lambda row: self._seen(row[1], record, row[0], None), enumerate((unit, after)))
+            self.read.update(one.read)
+            return one, other
         before = self._seen(unit, record, 0, None)
         self.read.update(before.read)
-        unit = replace(unit, files=tuple(self._renamed.get(file, file) for file in unit.files))
-        # What a new file declares, or a new structure of this one, nothing has read before.
-        is_new = any(both[0] is None for both in self.changed.values()) or not self.texts.keys().isdisjoint(unit.files)
         changed = before.read & self.texts.keys()
-        if is_new or any(reaches(*self.texts[name], name in before.declaring) for name in changed):
-            return before, self._seen(unit, record, 1, before)
+        if any(reaches(*self.texts[name], name in before.declaring) for name in changed):
+            return before, self._seen(after, record, 1, before)
         return before, before
 
     def _seen(self, unit: Unit, record: Path, side: int, old: CompiledStructs | None) -> CompiledStructs:

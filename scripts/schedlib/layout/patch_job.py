@@ -57,13 +57,18 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
         looks = Looks(patch, versions, options.quiet)
         told = f"compiling without and with the patch, as in {own.build}" if own else ""
         with step(told, after=PATIENCE) if told else nullcontext():
-            for column in versions.columns:
-                looks.at(column, rules)
-            # What the patch does not reach in its owner's build stays as it is. The structures of packs have a
-            # configuration of their own: what they pass says nothing of the scheduler's.
-            is_judged = bool(looks.looks or own)
-            for column in versions.pack_columns:
-                looks.at(column, packs)
+            is_judged = True
+            if own and rules.files.keys().isdisjoint(packs.files):
+                # One unit shows all that a file declares. What the patch does not reach stays as it is.
+                looks.at(None, rules.together(packs))
+            else:
+                for column in versions.columns:
+                    looks.at(column, rules)
+                # The structures of packs have a configuration of their own: what they pass says nothing of the
+                # scheduler's.
+                is_judged = bool(looks.looks or own)
+                for column in versions.pack_columns:
+                    looks.at(column, packs)
             looks.further(versions.pack_columns[0], rules, packs)
         missed = looks.not_looked_at(rules, packs)
         found = [*looks.found, *missed]

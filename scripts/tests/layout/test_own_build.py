@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from schedlib.errors import SchedlineError
 from schedlib.layout import own_build
 from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.own_build import chosen_build
+from schedlib.layout.unit_build import UnitBuild
 from schedlib.options import TreeOptions
 
 pytestmark = pytest.mark.tools
@@ -681,6 +683,27 @@ def test_a_space_in_the_path_of_a_tree(built: Built, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(own_build, "read_unit", None)
     code, said = replace(built, tree=place, build=place).judge(replace(built, tree=place).patch(*NEXT))
     assert code == 1 and "next on line 1" in said, said
+
+
+@pytest.mark.parametrize("built", ["in place"], indirect=True)
+def test_a_file_is_compiled_once_for_all_contracts(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    """sched.h was compiled once more for the contracts of packs, and not at the same time without and with a patch."""
+    sched = "kernel/sched/sched.h"
+    left = (built.build / "kernel/.fork.o.cmd").read_text().replace("kernel/fork", "kernel/sched/build_policy")
+    record_of = left.replace(THREAD, sched)
+    asked = "#define IS_ENABLED(option) 0\ntypedef int raw_spinlock_t, arch_spinlock_t, cpumask_var_t;\n"
+    write_files(built.tree, {sched: asked + HEADER.replace("inner.h", "../../drivers/toy/inner.h")})
+    write_files(built.build, {"kernel/sched/.build_policy.o.cmd": record_of})
+    write_files(built.contracts, {"toy.toml": CONTRACT.replace(TOY, sched)})
+    sources, types_of = list[Path](), UnitBuild.types_of
+
+    def counted(self: UnitBuild, source: Path, names: Collection[str]) -> object:
+        sources.append(self.src)
+        return types_of(self, source, names)
+
+    monkeypatch.setattr(UnitBuild, "types_of", counted)
+    code, said = built.judge(built.patch(sched, *NEXT[1:]))
+    assert code == 1 and "next on line 1" in said and len(sources) == len(set(sources)) == 2, said
 
 
 @pytest.mark.parametrize("built", ["in place"], indirect=True)
