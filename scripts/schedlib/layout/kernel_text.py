@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from schedlib.cache import cache_dir, digest_of, write_atomic
+from schedlib.cache import cache_dir, cached
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.names import our_headers
@@ -37,15 +37,15 @@ def text_of_commit(tree: Tree, commit: str) -> KernelText:
 
     def found(pattern: str) -> Sequence[str]:
         content = git(tree.src, "rev-parse", f"{commit}^{{tree}}")
-        kept = cache_dir() / "grep" / digest_of(content, pattern)
-        with suppress(OSError):
-            return kept.read_text().splitlines()
-        done = try_git(tree.src, "grep", "-lE", pattern, content, "--", *_PLACES)
-        # The name of what was searched stands in front of each row.
-        said = done.stdout.decode(errors="replace").replace(f"{content}:", "")
-        if done.returncode in (0, 1):
-            write_atomic(kept, said)
-        return said.splitlines()
+
+        def make() -> dict[str, Any]:
+            done = try_git(tree.src, "grep", "-lE", pattern, content, "--", *_PLACES)
+            # The name of what was searched stands in front of each row.
+            said = done.stdout.decode(errors="replace").replace(f"{content}:", "")
+            return {"files": said.splitlines(), "code": done.returncode}
+
+        found = cached(cache_dir() / "grep", (content, pattern), make, lambda known: known["code"] in (0, 1))
+        return [str(each) for each in found["files"]]
 
     return KernelText(tree.origin, lambda file: tree.read(file, commit), found)
 

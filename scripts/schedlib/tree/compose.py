@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from msgspec import convert, to_builtins
 
-from schedlib.cache import contents_of, digest_of, read_json, write_json
+from schedlib.cache import cached, contents_of
 from schedlib.contracts import c_tables
 from schedlib.contracts.c_tables import TABLE, require_members, rule_table
 from schedlib.contracts.contract_rules import CONTRACTS, our_rules
@@ -170,17 +171,18 @@ def compose(
         expected = present_changes(tree) | wanted | carried
     made_by = [*kunit_files().values(), *sorted(CONFIGS.glob("*.toml")), CONTRACTS, PATCHES]
     made_by += [Path(__file__), Path(contract_file.__file__), Path(c_tables.__file__).parent]
-    key = digest_of(tree.base, sorted(wanted), sorted(without), sorted(change_table()), *contents_of(made_by))
-    record = tree.directory / "compositions" / f"{key}.json"
-    before = read_json(record)
-    if before and not try_git(tree.src, "cat-file", "-e", f"{before['commit']}^{{tree}}").returncode:
-        states = convert(before["states"], tuple[ChangeState, ...])
-        return Composition(before["commit"], before["tests"], states, expected)
-    tests = with_tests(tree, tree.base)
-    changed, states = changes.apply_changes(tree, tests, wanted, without)
-    commit = with_tests(tree, changed)
-    write_json(record, {"commit": commit, "tests": tests, "states": to_builtins(states)})
-    return Composition(commit, tests, states, expected)
+    parts = (tree.base, sorted(wanted), sorted(without), sorted(change_table()), *contents_of(made_by))
+
+    def make() -> dict[str, Any]:
+        tests = with_tests(tree, tree.base)
+        changed, states = changes.apply_changes(tree, tests, wanted, without)
+        return {"commit": with_tests(tree, changed), "tests": tests, "states": to_builtins(states)}
+
+    def there(known: dict[str, Any]) -> bool:
+        return not try_git(tree.src, "cat-file", "-e", f"{known['commit']}^{{tree}}").returncode
+
+    found = cached(tree.directory / "compositions", parts, make, there)
+    return Composition(found["commit"], found["tests"], convert(found["states"], tuple[ChangeState, ...]), expected)
 
 
 def _changes_of_base(tree: Tree, base: str | None) -> frozenset[str]:
