@@ -53,8 +53,8 @@ def count(made: BuiltKernel, own: OwnProgram, place: Path) -> TrafficResult:
 def test_a_built_in_program(made: BuiltKernel, tmp_path: Path, name: str) -> None:
     asked = replace(ASKED, parameters=structs.replace(PARAMETERS, workload=name))
     result = measure(cache_dir(), made, asked, tmp_path, tmp_path)
-    # `switch` has two processes a CPU.
-    assert result.quanta[0].operations == 2 * CPUS * (2 if name == "switch" else 1)
+    a_cpu = 2 if name in ("fork", "switch", "throttle") else 1
+    assert result.quanta[0].operations == 2 * CPUS * a_cpu
     assert sum(row.counts.misses for row in result.quanta[0].rows) > 0
 
 
