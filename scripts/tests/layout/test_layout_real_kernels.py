@@ -14,7 +14,7 @@ import pytest
 
 from schedlib.cache import cache_dir
 from schedlib.check.mutants import MUTANTS, read_mutant
-from schedlib.contracts.contract_rules import our_rules
+from schedlib.contracts.contract_rules import our_rules, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.git import git
 from schedlib.kernel.kconfig import load
@@ -91,6 +91,15 @@ def test_root_domain_is_as_measured(name: str, changes: str, inline_512: Path) -
     assert [size, *offsets(found, "root_domain", *GOLDEN["fields"])] == GOLDEN[name][changes]
     first, second = offsets(found, "root_domain", "overloaded", "overutilized")
     assert first is not None and second == first + 1
+
+
+def test_packs_have_the_members_of_sysctl(inline_512: Path) -> None:
+    """Distributions have CONFIG_SYSCTL. A patch to such a member took another configuration, and minutes."""
+    tree, commit = composed(BOTH)
+    wanted = column("x86_64+packs", inline_512)
+    ensure_tools([wanted])
+    found = pack_layout(cache_dir(), tree, commit, wanted, pack_rules(("net",)))
+    assert None not in offsets(found, "netns_ipv4", "ipv4_hdr", "sysctl_local_reserved_ports")
 
 
 @pytest.mark.parametrize("name", GOLDEN["cpupri"])
