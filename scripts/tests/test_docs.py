@@ -301,7 +301,7 @@ linux/.git/HEAD linux/Makefile measured/c2c.json measured/measured.json mine/tim
 my-files/data objects.json output/logs.yaml predicted/c2c.json premerge-out/premerge.json report.txt
 results/base/1.json results/candidate/1.json results/rt/1.json rpi-4.dtb rt.trace runs/6.12/1.json runs/7.3/1.json
 runs/base/1.json runs/candidate/1.json runs/placebo/1.json samples.txt server suggested.patch types.txt wakeup.trace
-fork.trace switch.trace
+fork.trace switch.trace throttle.trace
 with/c2c.json without/c2c.json
 """
 _PATCHES = ("my-diffs/a.diff", "my.patch", "pad.patch", "0001-sched.patch", "series.mbox")

@@ -33,7 +33,7 @@ from schedlib.formats.c2c_document import MappedField, TrafficResult, read_resul
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.formats.document import read
 from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, picture
-from schedlib.formats.tables import markdown
+from schedlib.formats.tables import markdown, table
 from schedlib.gate.decision import MISSED
 from schedlib.gate.rules import load_gate
 from schedlib.gate.statistics import bad_share
@@ -255,6 +255,7 @@ PARTS: Mapping[str, Callable[..., str]] = {
     # What so many boots do not exclude, of which so many are bad.
     "bad-share": lambda *counts: f"{100 * bad_share(*map(int, counts)):.0f} %",
     "campaign": _campaign,
+    "cfs-split": lambda: _cfs_split(),  # below
     "default-gate": _default_gate,
     "looks": _looks,
     "count": _count,
@@ -377,7 +378,40 @@ def _shade(share: float) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
+def _cfs_split() -> str:
+    """What the recorded order of cfs_rq and sched_entity saves: predicted from traces, and counted with a kernel."""
+    rows = [("workload", "CPUs", "cfs_rq", "predicted", "counted", "sched_entity", "predicted", "counted")]
+    for each in _toml(RECORDED / "cfs-split.toml")["count"]:
+        row = [each["workload"], str(each["cpus"])]
+        for found in (each.get("cfs_rq", {}), each.get("sched_entity", {})):
+            today, counted = found.get("today", []), found.get("counted", [])
+            shares = [f"{100 * new / old - 100:+.1f}" for new, old in zip(counted, today, strict=False)]
+            predicted = found.get("predicted")
+            row += [str(today[0]) if today else "", f"{100 * predicted / today[0] - 100:+.1f}" if predicted else ""]
+            row.append(", ".join(shares))
+        rows.append(tuple(row))
+    return "\n".join(["```text", *(line.rstrip() for line in table(rows)), "```"])
+
+
+def _split_map() -> str:
+    """struct cfs_tg_state today and in the recorded order: the fields that CPUs fetch, and those that no group uses."""
+    sides = _toml(RECORDED / "cfs-split.toml")["layout"]
+    most = max(misses for fields in sides.values() for *_, misses in fields)
+    objects = []
+    for about, fields in sides.items():
+        by_line = defaultdict[int, list[Cell]](list)
+        for offset, size, name, accesses, misses in fields:
+            said = f"{name}: offset {offset}, {size} bytes, {accesses} accesses, {misses} misses"
+            color = _shade(misses / most) if accesses else _GROUP
+            by_line[offset // _LINE].append(Cell(offset % _LINE, size, name.split(".", 1)[1], said, color))
+        lines = (DrawnLine(each, f"{each * _LINE:#x}", tuple(cells)) for each, cells in sorted(by_line.items()))
+        objects.append(DrawnObject(f"struct cfs_tg_state, a group on a CPU: {about}", _LINE, tuple(lines)))
+    key = ((_GROUP, "no group uses it"), *((_shade(part), f"{most * part:.0f} misses") for part in (0, 0.25, 1)))
+    return picture(objects, Key(key, 200))
+
+
 _PICTURES: Mapping[str, Callable[[], str]] = {
+    "cfs-split.svg": _split_map,
     "first-line.svg": _first_line,
     "contended.svg": _contended,
     "rd-lines.svg": lambda: c2c_page.both(_recorded_show()),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,12 @@ def test_a_recorded_structure_is_read_line_by_line() -> None:
     (without, before), (patched, after) = made_pages.recorded_lines("first-line.txt")
     assert "without the patch" in without and "with the patch" in patched
     assert dict(after.items() - before.items()) == {32: (4, "nr_ipis")}
+
+
+def test_what_groups_leave_alone_is_as_recorded() -> None:
+    """docs/results/cfs-split.md says how many bytes; `h_load` ends in a hole, and `next` was read with 16 CPUs."""
+    fields = tomllib.loads((PROJECT / "docs/recorded/cfs-split.toml").read_text())["layout"]["today"]
+    unused = {name: size for _, size, name, accesses, _ in fields if not accesses}
+    assert sum(size for name, size in unused.items() if name.startswith("cfs_rq.") and name != "cfs_rq.next") == 52
+    assert sum(size for name, size in unused.items() if name.startswith("se.")) == 126
+    assert "left 52 bytes of `cfs_rq` and 126 of" in (PROJECT / "docs/results/cfs-split.md").read_text()
