@@ -837,7 +837,7 @@ static double read_task(const char *path, struct disturbance *found, double per_
 			char *busiest)
 {
 	/* Numbered as in proc(5). */
-	unsigned long fields[42] = {};
+	unsigned long fields[42] = {}, had;
 	const char *text = read_text(path), *name = text ? strchr(text, '(') : NULL;
 	char *end = name ? strrchr(name, ')') : NULL;
 	int pid = atoi(text ?: ""), len;
@@ -851,9 +851,10 @@ static double read_task(const char *path, struct disturbance *found, double per_
 		end += strspn(end, " ");
 		fields[i] = strtoul(end, NULL, 10);
 	}
-	/* A task that is new began with 0. */
-	share = (fields[14] + fields[15] - ticks[pid]) * per_tick;
-	ticks[pid] = fields[14] + fields[15];
+	/* A task that is new began with 0, also if it has the number of one that has ended. */
+	had = fields[14] + fields[15];
+	share = (had < ticks[pid] ? had : had - ticks[pid]) * per_tick;
+	ticks[pid] = had;
 	if (!cpus_has(&common.cpus, fields[39]))
 		return 0;
 	if (fields[9] & KERNEL_THREAD)
@@ -982,18 +983,19 @@ static bool alone, spins;
 static void *measure_references(void *argument)
 {
 	struct pinned *own = argument;
+	__u64 end;
 
-	be_ready(&own->cpus, 0);
+	/* Before they wait for each other: an ordinary one might never run beside what is not. */
 	be_realtime(sched_get_priority_max(SCHED_FIFO));
+	end = be_ready(&own->cpus, 0) + NS_PER_S;
 	if (own->number) {
 		store(spins, true);
-		while (load(spins))
+		while (load(spins) && now() < end)
 			;
 		return NULL;
 	}
-	while (!alone && !load(spins))
+	while (!alone && !load(spins) && now() < end)
 		sched_yield();
-	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 	for (int round = 0; round < REFERENCE_ROUNDS; round++, nr_costs++)
 		for (size_t i = 0; i < ARRAY_SIZE(references); i++) {
 			__u64 start = now();
@@ -1017,6 +1019,8 @@ static void take_references(void)
 		if (cpus_count(&two) < 2)
 			cpus_add(&two, cpu);
 	alone = cpus_count(&two) < 2;
+	/* It may wait for a grace period of RCU. */
+	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 	run_on_each(&two, 1, measure_references);
 }
 
@@ -1370,6 +1374,7 @@ static void parse_options(const struct workload *workload, int argc, char **argv
 	const struct option_row *rows[MOST_OPTIONS];
 	struct option options[MOST_OPTIONS + 1] = {};
 	char letters[2 * MOST_OPTIONS + 8] = ":";
+	bool given[MOST_OPTIONS + 1] = {};
 
 	for (i = 0; i < nr; i++) {
 		rows[i] = i < workload->nr_rows ? &workload->rows[i] :
@@ -1386,6 +1391,9 @@ static void parse_options(const struct workload *workload, int argc, char **argv
 	while ((found = getopt_long(argc, argv, letters, options, NULL)) >= 0) {
 		for (i = 0; i < nr && options[i].val != found; i++)
 			;
+		if (i < nr && type_of(rows[i]) == WORD && given[i])
+			ksft_exit_fail_msg("--%s is given twice\n", rows[i]->name);
+		given[i] = true;
 		if (i < nr)
 			take_value(rows[i], optarg);
 		else if (!strchr(IGNORED, found))
@@ -1461,9 +1469,13 @@ static void add_limit(const char *text, const char *source)
 	if (sscanf(text, "%63[^=]=%lf%15s%n", limit.name, &limit.value, limit.unit, &end) < 2 ||
 	    text[end] || !(limit.value >= 0 && limit.value < 1e15))
 		ksft_exit_fail_msg("%s: '%s' is no limit such as timer.max=80us\n", source, text);
-	for (int i = 0; i < base.nr_limits; i++)
-		if (source == base.path && !strcmp(base.limits[i].name, limit.name))
-			return;
+	for (int i = 0; i < base.nr_limits; i++) {
+		if (strcmp(base.limits[i].name, limit.name))
+			continue;
+		if (base.limits[i].source == source)
+			ksft_exit_fail_msg("%s: %s has two limits\n", source, limit.name);
+		return;
+	}
 	if (base.nr_limits == MOST_LIMITS)
 		ksft_exit_fail_msg("%s: more than %d limits\n", source, MOST_LIMITS);
 	base.limits[base.nr_limits++] = limit;
@@ -1556,6 +1568,8 @@ static void read_limits(const char *tool, bool named)
 			ksft_print_msg("%s:%d is not used: no such program beside %s\n",
 				       base.path, number, tool);
 	}
+	if (file && ferror(file))
+		ksft_exit_fail_msg("%s: %s\n", base.path, strerror(errno));
 	free(line);
 	fclose(others);
 	if (file)

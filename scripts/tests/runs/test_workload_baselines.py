@@ -283,6 +283,8 @@ def test_limits_of_the_user(machine: Machine) -> None:
     assert machine.line("within_limits", [3]).startswith("not ok ")
     assert machine.line("within_limits", [3], "--limit", "value=4ns").startswith("ok ")
     assert machine.line("within_limits", [3], "--limit", "other=4ns").startswith("not ok ")
+    machine.path.write_text("harness value=9ns\nharness value=2ns\n")
+    assert f"Bail out! {machine.path}: value has two limits" in machine.run([3])[1]
     # A blank in front of the name, and a limit that was not measured beside one that fails.
     machine.path.write_text("  harness value=2ns\n\tharness\treference.none=1ns\n")
     assert machine.line("within_limits", [3], ABSENT="reference.none").startswith("not ok ")
@@ -310,6 +312,9 @@ def test_limits_that_cannot_be(limit: str, message: str, machine: Machine) -> No
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (("--limit", "value=1ns", "--limit", "other=1us"), "--limit is given twice"),
+        (("--limit", "value=1ns,value=1us"), "--limit: value has two limits"),
+        (("--limits", "/"), "/: Is a directory"),
         (("--on-threshold", "true"), "--on-threshold needs --threshold-us"),
         (("--record", "--inject-delay-us", "5"), "--record: a baseline cannot be made with --inject-delay-us"),
         (("--json", "/nowhere/run.json"), "--json /nowhere/run.json: No such file or directory"),
