@@ -66,7 +66,7 @@ static void measure(void)
 	add_metric(EXCEEDANCE, LOWER, "intervals", missed, n, "timer.missed");
 	add_metric(RATE, LOWER, "%", percent(missed, n), n, "timer.missed_share");
 	/* One stall, which may be the host's, is more than half of a very short run. */
-	if (sum->n * interval_us >= 4e5 * cpus_count(&common.cpus))
+	if (sum->n && (cycles ? cycles * interval_us / 1e6 : seconds) >= 0.4)
 		add_metric(QUANTILE, LOWER, "ns", histogram_quantile(sum, 0.5), sum->n,
 			   "timer.p50_with_missed");
 	else

@@ -315,6 +315,8 @@ void be_prompt(void)
 /* In percent of the time of the CPUs, but realtime: of one CPU. */
 struct disturbance {
 	double busy, steal, irq, others, realtime, hidden, throttled;
+	/* A part of others that may have been real-time. */
+	double unseen;
 	/* Why the figures may be spoiled; empty if they are not. */
 	char why[160];
 };
@@ -932,6 +934,7 @@ static void note_disturbance(struct disturbance *found, __u64 took, double own)
 		if (unseen > found->others)
 			sprintf(busiest, "tasks that have ended or are hidden");
 		found->others += unseen;
+		found->unseen = unseen;
 	}
 	found->others = fmin(found->others, 100);
 	if (found->steal >= MOST_STEAL)
@@ -1774,7 +1777,8 @@ static void judge_at_most(struct verdict *verdict, const struct test *test,
 				excuse = fmin(MOST_OTHERS * used, 25);
 			/* A CPU that stands still is no excuse for a task on a wrong one. */
 			others = found->steal + found->irq + found->realtime / nr_cpus +
-				 (time ? found->hidden : 0) + (test->realtime ? 0 : found->others);
+				 (time ? found->hidden : 0) +
+				 (test->realtime ? found->unseen : found->others);
 			bad = used <= 1 ? 0 : 2 - (others > excuse);
 			if (bad < worst || (bad == worst && used <= worst_used))
 				continue;

@@ -25,6 +25,7 @@ static void given_exit(int code)
 		if (run < (int)strlen(disturbed) && disturbed[run] == 'd')
 			strcpy(all->disturbance.why, "it was shaken");
 		all->disturbance.others = atof(getenv("OTHERS") ?: "0");
+		all->disturbance.unseen = atof(getenv("UNSEEN") ?: "0");
 		for (int i = 0; i < all->nr_metrics; i++)
 			if (!strcmp(all->metrics[i].name, "reference.ipi"))
 				all->metrics[i].value = atof(getenv("COST") ?: "10");

@@ -362,6 +362,11 @@ def test_gross_breakage_needs_no_baseline(
         assert "in_time # SKIP value 11 ms, at most 10 ms on any machine; others had 6 % of the CPUs" in said
 
 
+def test_who_has_ended_may_have_been_real_time(machine: Machine) -> None:
+    _, said = machine.run([11e6], UNSEEN="30")
+    assert "realtime_in_time # SKIP value 11 ms, at most 5 ms on any machine; others had 30 % of the CPUs" in said
+
+
 def test_the_first_wake_up_beyond_a_threshold_has_a_consequence(place: Place, tmp_path: Path) -> None:
     words = ("--threshold-us", "0.001", "--on-threshold", f"touch {tmp_path}/late")
     _, said = place.tiny(TOOL, *words)
