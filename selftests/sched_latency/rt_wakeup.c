@@ -58,10 +58,10 @@ static void measure(void)
 	samples_new(&every);
 	run_on_each(&common.cpus, 1, work);
 	add_samples("timer", &samples, true);
-	for_each_cpu(cpu, &common.cpus)
+	for_each_cpu(cpu, &common.cpus) {
 		missed += samples.missed[cpu];
-	for_each_cpu(cpu, &common.cpus)
 		histogram_merge(sum, &every.on[cpu]);
+	}
 	n = samples_count(&samples) + missed;
 	add_metric(EXCEEDANCE, LOWER, "intervals", missed, n, "timer.missed");
 	add_metric(RATE, LOWER, "%", percent(missed, n), n, "timer.missed_share");

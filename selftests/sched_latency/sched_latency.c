@@ -1377,7 +1377,7 @@ static void parse_options(const struct workload *workload, int argc, char **argv
 	const struct option_row *rows[MOST_OPTIONS];
 	struct option options[MOST_OPTIONS + 1] = {};
 	char letters[2 * MOST_OPTIONS + 8] = ":";
-	bool given[MOST_OPTIONS + 1] = {};
+	bool given[MOST_OPTIONS] = {};
 
 	for (i = 0; i < nr; i++) {
 		rows[i] = i < workload->nr_rows ? &workload->rows[i] :
@@ -1394,14 +1394,16 @@ static void parse_options(const struct workload *workload, int argc, char **argv
 	while ((found = getopt_long(argc, argv, letters, options, NULL)) >= 0) {
 		for (i = 0; i < nr && options[i].val != found; i++)
 			;
-		if (i < nr && type_of(rows[i]) == WORD && given[i])
+		if (i == nr) {
+			if (!strchr(IGNORED, found))
+				ksft_exit_fail_msg("%s is no option, or lacks its value; see --help\n",
+						   argv[optind - 1]);
+			continue;
+		}
+		if (type_of(rows[i]) == WORD && given[i])
 			ksft_exit_fail_msg("--%s is given twice\n", rows[i]->name);
 		given[i] = true;
-		if (i < nr)
-			take_value(rows[i], optarg);
-		else if (!strchr(IGNORED, found))
-			ksft_exit_fail_msg("%s is no option, or lacks its value; see --help\n",
-					   argv[optind - 1]);
+		take_value(rows[i], optarg);
 	}
 	if (optind < argc)
 		ksft_exit_fail_msg("%s is no option; see --help\n", argv[optind]);

@@ -33,7 +33,8 @@ _RESULT = re.compile(r'\bksft_test_result(?:_code\(\w+, "(\w+)"|\([^;]*?"(\w+)\\
 def program_sources() -> dict[str, Path]:
     """Each program's source by its name, those that only measure last: so they come in a series."""
     found = [path for path in sorted(DIRECTORY.glob("*.c")) if path != LIBRARY]
-    return {path.stem: path for path in sorted(found, key=lambda path: path.stem in experiments())}
+    last = experiments()
+    return {path.stem: path for path in sorted(found, key=lambda path: path.stem in last)}
 
 
 def experiments() -> frozenset[str]:
@@ -45,8 +46,9 @@ def experiments() -> frozenset[str]:
 def selftest_names() -> tuple[str, ...]:
     """The public name of each program that tests, and of each of its tests: collection:program[:test]."""
     names: list[str] = []
+    measuring = experiments()
     for program, source in program_sources().items():
-        if program not in experiments():
+        if program not in measuring:
             whole = f"{COLLECTION}:{program}"
             names += [whole, *(f"{whole}:{test}" for test in read_tests(source))]
     return tuple(names)
@@ -85,7 +87,8 @@ def files_of(some: Collection[str]) -> dict[str, bytes]:
     chosen = [name for name in program_sources() if name in some]
     others = ("Makefile", ".gitignore", "config", "settings", LIBRARY.name, f"{COLLECTION}.h")
     files = {name: (DIRECTORY / name).read_bytes() for name in (*others, *(f"{name}.c" for name in chosen))}
-    listed = [f"TEST_GEN_PROGS{'_EXTENDED' if name in experiments() else ''} += {name}" for name in chosen]
+    measuring = experiments()
+    listed = [f"TEST_GEN_PROGS{'_EXTENDED' if name in measuring else ''} += {name}" for name in chosen]
     parts = files["Makefile"].decode().split("\n\n")
     kept = ["\n".join(listed) if "$(wildcard" in part else part for part in parts]
     return files | {"Makefile": "\n\n".join(part for part in kept if part).encode()}
