@@ -192,6 +192,11 @@ int main(int argc, char **argv)
 	pid_t child;
 
 	known_defect = argc > 1 && !strcmp(argv[1], "-k");
+	if (argc > 1 && !strcmp(argv[1], "--help")) {
+		printf("usage: cluster_partition [-k]\n\n%s\n\n  -k  skip a known defect\n",
+		       "Whether the cluster is scanned after another cpuset partition was split.");
+		return KSFT_PASS;
+	}
 	ksft_print_header();
 	if (argc > 1 + known_defect)
 		ksft_exit_fail_msg("usage: %s [-k]; -k: skip a known defect\n", argv[0]);
@@ -205,6 +210,7 @@ int main(int argc, char **argv)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	enabled = strstr(read_text("cgroup.subtree_control") ?: "", "cpuset");

@@ -17,6 +17,7 @@
 #define _GNU_SOURCE
 #include "sched_latency.h"
 
+#define LOWEST_PRIORITY	10
 #define GROUPS_PRIORITY	99
 #define WORK_US		50
 #define LOAD		0.7
@@ -66,7 +67,7 @@ static bool count(struct rt_thread *own, __u64 time)
 static void *overload(void *argument)
 {
 	struct rt_thread *own = argument;
-	__u64 due = be_ready(own->cpus, 10 + own->number % 40), time;
+	__u64 due = be_ready(own->cpus, LOWEST_PRIORITY + own->number % 40), time;
 
 	for (own->counted = due + (__u64)(warm_up * NS_PER_S);; due = now()) {
 		/* From 0.5 to 1.5 times the mean; each run has the same sleeps. */
@@ -182,6 +183,7 @@ static void run_groups(void)
 static void measure(void)
 {
 	be_prompt();
+	rt_priority = LOWEST_PRIORITY;
 	burst = WORK_US * steps_per_us();
 	if (strcmp(profile, "pinned-groups"))
 		run_overload();
@@ -218,7 +220,8 @@ static const struct option_row rows[] = {
 static const struct test tests[] = {
 	{ .name = "overload_ran", .rule = DONE, .metrics = { "overload.bursts" } },
 	{ .name = "every_thread_ran", .rule = ZERO, .metrics = { "overload.idle_threads" } },
-	{ .name = "migrated", .rule = DONE, .metrics = { "overload.cpu_changes_per_s" } },
+	{ .name = "migrated", .rule = DONE, .realtime = true,
+	  .metrics = { "overload.cpu_changes_per_s" } },
 	{ .name = "groups_ran", .rule = DONE, .metrics = { "groups.frames_per_s" } },
 	{ .name = "every_group_ran", .rule = ZERO, .metrics = { "groups.idle_groups" } },
 	{ .name = "ran_in_time", .rule = AT_MOST, .realtime = true, .most_ms = REALTIME_MS,

@@ -6,7 +6,8 @@
  *
  * None of these changes a setting of the machine: only attributes of the
  * process, and /dev/cpu_dma_latency, which the kernel resets when the file is
- * closed.
+ * closed. Two do what they are asked for: --threshold-us stops tracing, and
+ * cluster_partition makes partitions, and removes them.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -35,6 +36,7 @@
 
 struct common common;
 const char *sysfs = "/sys";
+int rt_priority = 1;
 
 /* Texts. */
 
@@ -307,14 +309,18 @@ void be_prompt(void)
 	/* It is no error if these are refused. The file stays open. */
 	if (fd >= 0 && write(fd, &no_latency, sizeof(no_latency)) < 0)
 		close(fd);
-	mlockall(MCL_CURRENT | MCL_FUTURE);
+	/* Not what is mapped and never used, such as most of the 16 MB for each text. */
+	mlockall(MCL_CURRENT | MCL_ONFAULT);
+	mlockall(MCL_FUTURE);
 }
 
 /* Results. The run, a process, shares them with the process that judges them. */
 
-/* In percent of the time of the CPUs, but realtime: of one CPU. */
+/* In percent of the time of the CPUs, but realtime and urgent: of one CPU. */
 struct disturbance {
 	double busy, steal, irq, others, realtime, hidden, throttled;
+	/* A part of realtime: what the run's own real-time threads cannot preempt. */
+	double urgent;
 	/* A part of others that may have been real-time. */
 	double unseen;
 	/* Why the figures may be spoiled; empty if they are not. */
@@ -861,10 +867,13 @@ static double read_task(const char *path, struct disturbance *found, double per_
 		return 0;
 	if (fields[9] & KERNEL_THREAD)
 		return share;
-	if (fields[41] == SCHED_FIFO || fields[41] == SCHED_RR || fields[41] == SCHED_DEADLINE)
+	if (fields[41] == SCHED_FIFO || fields[41] == SCHED_RR || fields[41] == SCHED_DEADLINE) {
 		found->realtime += share;
-	else
+		if (fields[41] == SCHED_DEADLINE || fields[40] >= (unsigned long)rt_priority)
+			found->urgent += share;
+	} else {
 		found->others += share / cpus_count(&common.cpus);
+	}
 	if (share > *most) {
 		*most = share;
 		snprintf(busiest, 64, "pid %d %.*s", pid, len < 20 ? len : 20, name);
@@ -1227,13 +1236,13 @@ static void write_run(FILE *file, const struct results *results, const char *too
 /* The whole text or the old file, or the end of the program, which says @what it writes. */
 static void replace_file(const char *what, const char *path, const char *text)
 {
-	const char *new = text_of("%s.new", path);
+	const char *to = realpath(path, NULL) ?: path, *new = text_of("%s.new", to);
 	int fd, error;
 
 	/* If a link exists there, do not write through it. */
 	unlink(new);
 	fd = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd >= 0 && dprintf(fd, "%s", text) >= 0 && !fsync(fd) && !rename(new, path)) {
+	if (fd >= 0 && dprintf(fd, "%s", text) >= 0 && !fsync(fd) && !rename(new, to)) {
 		close(fd);
 		return;
 	}
@@ -1247,6 +1256,17 @@ static const char *directory_of(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash ? text_of("%.*s", (int)(slash + 1 - path), path) : ".";
+}
+
+/* Before the runs, which may take hours. */
+static void check_writable(const char *what, const char *path)
+{
+	struct stat old;
+
+	if (access(directory_of(path), W_OK))
+		ksft_exit_fail_msg("%s %s: %s\n", what, path, strerror(errno));
+	if (!stat(path, &old) && !S_ISREG(old.st_mode))
+		ksft_exit_fail_msg("%s %s: no regular file\n", what, path);
 }
 
 /* In file.json, file-2.json and so on, and in the directory of a runner. */
@@ -1394,12 +1414,11 @@ static void parse_options(const struct workload *workload, int argc, char **argv
 	while ((found = getopt_long(argc, argv, letters, options, NULL)) >= 0) {
 		for (i = 0; i < nr && options[i].val != found; i++)
 			;
-		if (i == nr) {
-			if (!strchr(IGNORED, found))
-				ksft_exit_fail_msg("%s is no option, or lacks its value; see --help\n",
-						   argv[optind - 1]);
+		if (i == nr && !strchr(IGNORED, found))
+			ksft_exit_fail_msg("%s is no option, or lacks its value; see --help\n",
+					   argv[optind - 1]);
+		if (i == nr)
 			continue;
-		}
 		if (type_of(rows[i]) == WORD && given[i])
 			ksft_exit_fail_msg("--%s is given twice\n", rows[i]->name);
 		given[i] = true;
@@ -1531,7 +1550,9 @@ static bool parse_line(char *text)
 			return false;
 		recorded->low[i] = strtod(word, &rest);
 		recorded->high[i] = *rest == '-' ? strtod(rest + 1, &rest) : recorded->low[i];
-		if (*rest)
+		if (*rest || (!isnan(recorded->low[i]) &&
+			      !(recorded->low[i] >= 0 && recorded->low[i] <= recorded->high[i] &&
+				recorded->high[i] < 1e15)))
 			return false;
 	}
 	return base.nr_sessions && !strtok(NULL, " ");
@@ -1540,11 +1561,13 @@ static bool parse_line(char *text)
 /* Whether a line begins with the name of a program that is beside this one. */
 static bool names_program(const char *line)
 {
+	int len = strcspn(line, " \t");
 	char self[PATH_MAX] = "";
 
-	return readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 ||
-	       !access(text_of("%s%.*s", directory_of(self), (int)strcspn(line, " \t"), line),
-		       X_OK);
+	/* A path is no name: no program would use the line. */
+	return !memchr(line, '/', len) &&
+	       (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 ||
+		!access(text_of("%s%.*s", directory_of(self), len, line), X_OK));
 }
 
 /* @named: the user chose the file. */
@@ -1553,15 +1576,21 @@ static void read_limits(const char *tool, bool named)
 	size_t len = strlen(tool), room = 0, size;
 	FILE *file = fopen(base.path, "re"), *others;
 	char *line = NULL;
+	ssize_t read;
 
 	if (!file && named && (errno != ENOENT || !common.record))
 		ksft_exit_fail_msg("%s: %s\n", base.path, strerror(errno));
+	/* It is perhaps another user's, with a HOME that stayed. */
+	if (!file && errno != ENOENT)
+		ksft_print_msg("%s is not used: %s\n", base.path, strerror(errno));
 	others = open_memstream(&base.others, &size);
-	for (int number = 1; file && getline(&line, &room, file) > 0; number++) {
+	for (int number = 1; file && (read = getline(&line, &room, file)) > 0; number++) {
 		char *text = line + strspn(line, " \t"), *rest;
-		bool own = strcspn(text, " \t\n") == len && !strncmp(text, tool, len);
+		bool own = strcspn(text, " \t\r\n") == len && !strncmp(text, tool, len);
 
-		line[strcspn(line, "\n")] = '\0';
+		if (strlen(line) != (size_t)read)
+			ksft_exit_fail_msg("%s:%d: a NUL byte\n", base.path, number);
+		line[strcspn(line, "\r\n")] = '\0';
 		rest = text + len + 1;
 		/* In a limit no space is in front of the sign. */
 		if (!own || (text[len] && rest[strcspn(rest, " \t=")] == '='))
@@ -1687,17 +1716,24 @@ static const char *figure(const char *unit, double value)
 static void judge_count(struct verdict *verdict, const struct test *test,
 			const struct batch *batch)
 {
-	int said = 0;
+	int said = 0, nr_cpus = cpus_count(&common.cpus);
 
 	for_each_metric(name, test)
 		for (int run = 0; run < batch->nr && verdict->result != KSFT_FAIL; run++) {
+			const struct disturbance *found = &batch->runs[run]->disturbance;
 			const struct metric *metric = find_metric(batch->runs[run], *name);
 			bool bad = metric && !metric->value == (test->rule == DONE);
+			double others = found->urgent + nr_cpus * found->unseen;
 
-			if (bad)
-				verdict->result = KSFT_FAIL;
 			if (metric && (bad || !said++))
 				say(verdict, "%s %s", *name, figure(metric->unit, metric->value));
+			/* A real-time thread cannot move if others have all CPUs but one. */
+			if (bad && test->realtime && others >= 50 * (nr_cpus - 1)) {
+				verdict->result = KSFT_SKIP;
+				say(verdict, "others had %.0f %% of a CPU", others);
+			} else if (bad) {
+				verdict->result = KSFT_FAIL;
+			}
 			/* Of several metrics, some may be absent. */
 			if (!metric && !(test->metrics[1] && why_absent(batch->runs[run], *name)))
 				verdict->result = missing(verdict, batch->runs[0], *name);
@@ -1771,16 +1807,20 @@ static void judge_at_most(struct verdict *verdict, const struct test *test,
 
 			if (!metric)
 				continue;
+			/* A CPU that stands still is no excuse for a task on a wrong one. */
+			others = found->steal + found->irq + (time ? found->hidden : 0) +
+				 (test->realtime ? found->unseen : found->others);
+			/* On the worst CPU may be all of it. */
+			if (metric->cpu >= 0)
+				others *= nr_cpus;
+			others += (test->realtime ? found->urgent : found->realtime) /
+				  (metric->cpu >= 0 ? 1 : nr_cpus);
 			used = time ? metric->value / limit : limit / metric->value;
 			excuse = MOST_OTHERS;
 			if (!time)
 				excuse = (limit - metric->value) / nr_cpus;
 			else if (test->realtime || test->own_time)
 				excuse = fmin(MOST_OTHERS * used, 25);
-			/* A CPU that stands still is no excuse for a task on a wrong one. */
-			others = found->steal + found->irq + found->realtime / nr_cpus +
-				 (time ? found->hidden : 0) +
-				 (test->realtime ? found->unseen : found->others);
 			bad = used <= 1 ? 0 : 2 - (others > excuse);
 			if (bad < worst || (bad == worst && used <= worst_used))
 				continue;
@@ -1791,7 +1831,8 @@ static void judge_at_most(struct verdict *verdict, const struct test *test,
 			    figure(metric->unit, metric->value), time ? "most" : "least",
 			    figure(metric->unit, limit));
 			if (bad == 1)
-				say(verdict, "others had %.0f %% of the CPUs", others);
+				say(verdict, "others had %.0f %% of the CPU%s", others,
+				    metric->cpu >= 0 ? "" : "s");
 		}
 	verdict->result = worst_used < 0 ? missing(verdict, batch->runs[0], test->metrics[0]) :
 			  results[worst];
@@ -1956,6 +1997,8 @@ static void judge_baseline(struct verdict *verdict, const struct workload *workl
 		say(verdict, "it was recorded by this run");
 	else if (!base.nr_sessions)
 		say(verdict, "no baseline: %s --record", workload->name);
+	else if (common.threshold_us)
+		say(verdict, "a run that --threshold-us may end is not compared");
 	else if (strcmp(base.valid_for, valid_now(workload)))
 		say(verdict, "the baseline is for %.400s", base.valid_for);
 	else if (why_disturbed(batch))
@@ -2044,7 +2087,7 @@ static bool judge(struct verdict *verdicts, const struct workload *workload,
 
 	for (int i = 0; i < workload->nr_tests; i++) {
 		const struct test *test = &workload->tests[i];
-		bool by_chance = test->rule >= ABOVE && test->rule <= BASELINE;
+		bool by_chance = test->rule != LIMITS && (test->rule > ZERO || test->realtime);
 		struct verdict found = {};
 
 		if (test->rule == ABOVE)
@@ -2150,10 +2193,6 @@ static void add_session(const struct workload *workload, const struct batch *bat
 	}
 	fprintf(file, "\n");
 	fclose(file);
-	for (char *slash = base.path; (slash = strchr(slash + 1, '/')); *slash = '/') {
-		*slash = '\0';
-		mkdir(base.path, 0755);
-	}
 	replace_file("--record:", base.path, text);
 	free(text);
 	ksft_print_msg("the baseline has %d session%s now: %s\n", base.nr_sessions - first,
@@ -2278,10 +2317,13 @@ int workload_main(const struct workload *workload, int argc, char **argv)
 	parse_options(workload, argc, argv);
 	if (common.on_threshold && !common.threshold_us)
 		ksft_exit_fail_msg("--on-threshold needs --threshold-us\n");
-	if (common.record && common.inject_us)
-		ksft_exit_fail_msg("--record: a baseline cannot be made with --inject-delay-us\n");
-	if (common.json && access(directory_of(common.json), W_OK))
-		ksft_exit_fail_msg("--json %s: %s\n", common.json, strerror(errno));
+	if (common.record && (common.inject_us || common.threshold_us))
+		ksft_exit_fail_msg("--record: a baseline cannot be made with --%s\n",
+				   common.inject_us ? "inject-delay-us" : "threshold-us");
+	if (common.record && common.runs && common.runs < JUDGED_RUNS)
+		ksft_exit_fail_msg("--record needs at least %d --runs\n", JUDGED_RUNS);
+	if (common.json)
+		check_writable("--json", common.json);
 	for (char *one = strtok(strdup(common.limit ?: ""), ","); one; one = strtok(NULL, ","))
 		add_limit(one, "--limit");
 	if (common.threshold_us) {
@@ -2296,6 +2338,13 @@ int workload_main(const struct workload *workload, int argc, char **argv)
 	snprintf(base.path, sizeof(base.path), "%s",
 		 chosen ?: text_of("%s/sched_latency/%s", config, machine.name));
 	read_limits(workload->name, chosen);
+	for (char *slash = base.path; common.record && (slash = strchr(slash + 1, '/'));
+	     *slash = '/') {
+		*slash = '\0';
+		mkdir(base.path, 0755);
+	}
+	if (common.record)
+		check_writable("--record:", base.path);
 	json_rows.text = shared_memory(MOST_TEXT);
 	json_bars.text = shared_memory(MOST_TEXT);
 	why = workload->cannot ? workload->cannot() : NULL;
@@ -2306,7 +2355,8 @@ int workload_main(const struct workload *workload, int argc, char **argv)
 		ksft_exit_skip("%s\n", why);
 	}
 	if (!common.runs)
-		common.runs = common.record ? RECORDED_RUNS : base.nr_sessions ? JUDGED_RUNS : 1;
+		common.runs = common.record ? RECORDED_RUNS :
+			      base.nr_sessions && !common.threshold_us ? JUDGED_RUNS : 1;
 	ksft_set_plan(workload->nr_tests);
 	batch = run_batch(workload, command);
 	if (common.record)

@@ -91,6 +91,9 @@ double steps_per_us(void);
 
 /* Real-time threads. */
 
+/* The lowest of the run's real-time threads: what is less urgent is no excuse for them. */
+extern int rt_priority;
+
 bool be_realtime(int priority);
 /* Why SCHED_FIFO cannot be used; NULL if it can. */
 const char *why_no_realtime(int priority);

@@ -172,6 +172,12 @@ static bool play(void)
 	return counts && !gave_up;
 }
 
+static void not_measured(const char *why)
+{
+	add_absent(names[move], why);
+	add_absent(text_of("%s_after", names[move]), why);
+}
+
 static void measure_move(void)
 {
 	const char *why = move == ON_IDLE ? NULL : why_no_realtime(URGENT);
@@ -181,7 +187,7 @@ static void measure_move(void)
 	    !strcmp(read_text("/proc/sys/kernel/sched_energy_aware") ?: "", "1"))
 		why = "energy-aware scheduling may prefer a busy CPU";
 	if (why) {
-		add_absent(names[move], why);
+		not_measured(why);
 		return;
 	}
 	samples_new(&samples);
@@ -193,9 +199,8 @@ static void measure_move(void)
 		moved += counts && samples_count(&samples) > before;
 	}
 	if (2 * counted <= nr_rounds) {
-		add_absent(names[move],
-			   text_of("in %d of %d rounds something else ran, or moved the task",
-				   nr_rounds - counted, nr_rounds));
+		not_measured(text_of("in %d of %d rounds something else ran, or moved the task",
+				     nr_rounds - counted, nr_rounds));
 		return;
 	}
 	add_metric(RATE, HIGHER, "%", percent(moved, counted), counted, names[move]);
@@ -205,6 +210,7 @@ static void measure_move(void)
 static void measure(void)
 {
 	be_prompt();
+	rt_priority = LOW;
 	for (move = 0; move < MOVES; move++)
 		measure_move();
 }

@@ -26,6 +26,8 @@ static void given_exit(int code)
 			strcpy(all->disturbance.why, "it was shaken");
 		all->disturbance.others = atof(getenv("OTHERS") ?: "0");
 		all->disturbance.unseen = atof(getenv("UNSEEN") ?: "0");
+		all->disturbance.urgent = atof(getenv("URGENT") ?: "0");
+		all->disturbance.realtime = atof(getenv("REALTIME") ?: "0");
 		for (int i = 0; i < all->nr_metrics; i++)
 			if (!strcmp(all->metrics[i].name, "reference.ipi"))
 				all->metrics[i].value = atof(getenv("COST") ?: "10");
@@ -51,6 +53,10 @@ static void measure(void)
 		add_absent(getenv("ABSENT"), "it is not here");
 	value->cpu = atoi(getenv("CPU") ?: "-1");
 	add_metric(QUANTILE, LOWER, "ns", values[run % nr], 1, "twin");
+	if (getenv("MOVES"))
+		add_metric(RATE, LOWER, "1/s", atof(getenv("MOVES")), 1, "moves");
+	else
+		add_absent("moves", "nobody asked");
 	other = add_metric(QUANTILE, LOWER, "ns", 1, 1, "other");
 	value->nr_rounds = 10;
 	other->nr_rounds = 10;
@@ -72,6 +78,7 @@ static const struct test tests[] = {
 	  .metrics = { "bogus", "value" } },
 	{ .name = "timer_in_time", .rule = AT_MOST, .most_ms = TIMER_MS, .realtime = true,
 	  .metrics = { "value" } },
+	{ .name = "moved", .rule = DONE, .realtime = true, .metrics = { "moves" } },
 	{ .name = "within_limits", .rule = LIMITS },
 };
 

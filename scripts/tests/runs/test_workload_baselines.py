@@ -48,7 +48,7 @@ class Machine:
     def record(self, *sessions: float, **environment: str) -> None:
         """Record sessions, each in another boot."""
         for value in sessions:
-            _, said = self.run([value], "--record", "--runs", environment.get("RECORDED", "1"), **environment)
+            _, said = self.run([value], "--record", "--runs", environment.get("RECORDED", "5"), **environment)
             assert "# the baseline has " in said, said
             self.path.write_text(re.sub(r" [0-9a-f-]{36}\.", " before.", self.path.read_text()))
 
@@ -197,6 +197,9 @@ def test_what_is_no_line_of_limits_is_named(machine: Machine) -> None:
         right + "harness",
         right + "harness a=1 b=2\n",
         right + "\tharness  a\n",
+        right.replace("value 100\n", "value inf\n", 1),
+        right.replace("value 100\n", "value -1\n", 1),
+        right.replace("value 100\n", "value 100-90\n", 1),
     ):
         machine.path.write_text(damaged)
         code, said = machine.run([100])
@@ -206,6 +209,13 @@ def test_what_is_no_line_of_limits_is_named(machine: Machine) -> None:
     code, said = machine.run([100])
     assert f"# {machine.path}:3 is not used: no such program beside harness\n" in said and "Bail out" not in said
     assert said.count("is not used") == 1
+    # It has a name beside it, but no program has a path.
+    machine.path.write_text("./harness value=2ns\n")
+    assert "1 is not used: no such program beside harness\n" in machine.run([100])[1]
+    machine.path.write_bytes(b"# \0\nharness value=2ns\n")
+    assert f"Bail out! {machine.path}:1: a NUL byte" in ended(machine.run([100]), 1)
+    machine.path.write_bytes(b"# of Windows\r\nharness value=2ns\r\n")
+    assert machine.line("within_limits", [100]).startswith("not ok ")
 
 
 def test_a_file_of_limits_that_was_chosen_has_to_be_there(machine: Machine) -> None:
@@ -215,6 +225,36 @@ def test_a_file_of_limits_that_was_chosen_has_to_be_there(machine: Machine) -> N
     other = machine.path.with_name("other")
     assert f"Bail out! {other}: No such file" in ended(machine.run([1], "--limits", str(other)), 1)
     assert "# the baseline has 1 session now" in machine.run([1], "--record", "--limits", str(other))[1]
+
+
+def test_a_file_that_nobody_chose_is_named_if_it_cannot_be_read(machine: Machine) -> None:
+    (machine.path.parent / "config").symlink_to("config")
+    _, said = machine.run([1], XDG_CONFIG_HOME=str(machine.path.parent / "config"))
+    assert re.search(r"^# \S+/config/sched_latency/\w+ is not used: Too many", said, re.M), said
+    assert "is not used" not in machine.run([1])[1]
+
+
+def test_a_link_to_the_file_stays(machine: Machine) -> None:
+    real = machine.path.with_name("real")
+    machine.path.symlink_to(real)
+    real.write_text("harness value=80us\n")
+    machine.record(100)
+    assert machine.path.is_symlink() and "\nharness value 100\n" in real.read_text()
+
+
+def test_what_is_no_file_is_not_replaced(machine: Machine) -> None:
+    pipe = machine.path.with_name("pipe")
+    os.mkfifo(pipe)
+    assert f"Bail out! --json {pipe}: no regular file" in ended(machine.run([1], "--json", str(pipe)), 1)
+    assert pipe.is_fifo() and machine.counter.read_text() == "0\n"
+
+
+def test_a_run_that_a_threshold_may_end_is_not_compared(machine: Machine) -> None:
+    machine.record(100, 100)
+    line = machine.line("median", [900], "--threshold-us", "5")
+    assert "# SKIP a run that --threshold-us may end is not compared" in line
+    # One is enough.
+    assert machine.counter.read_text() == "1\n"
 
 
 def test_another_combination_is_a_skip(machine: Machine) -> None:
@@ -230,7 +270,7 @@ def test_another_combination_is_a_skip(machine: Machine) -> None:
 def test_no_baseline_is_said_with_the_command(place: Place, tmp_path: Path) -> None:
     said = ended(place.tiny(TOOL))
     assert f"sleeps_within_baseline # SKIP no baseline: {TOOL} --record" in said
-    code, said = place.tiny(TOOL, "--record", "--runs", "3")
+    code, said = place.tiny(TOOL, "--record", "--runs", "5")
     if "most runs are disturbed" in said:
         pytest.skip("this machine is too busy to record a baseline")
     assert code == 0, said
@@ -261,7 +301,7 @@ def test_a_full_disk_keeps_the_old_baseline(machine: Machine) -> None:
     assert not list(machine.path.parent.glob("*.new"))
 
 
-@pytest.mark.parametrize(("gone", "recorded"), [("1", "2"), ("12", "20")])
+@pytest.mark.parametrize(("gone", "recorded"), [("1", "5"), ("12", "20")])
 def test_a_metric_that_is_missing_in_some_runs_is_not_recorded(gone: str, recorded: str, machine: Machine) -> None:
     machine.record(100, GONE=gone, RECORDED=recorded)
     assert "\nharness value nan\n" in machine.path.read_text()
@@ -270,16 +310,16 @@ def test_a_metric_that_is_missing_in_some_runs_is_not_recorded(gone: str, record
 
 def test_limits_of_the_user(machine: Machine) -> None:
     line = machine.line("within_limits", [80], "--limit", "value=80ns,other=1us")
-    assert line == "ok 10 within_limits # value=80ns, from --limit; other=1us, from --limit"
+    assert line == "ok 11 within_limits # value=80ns, from --limit; other=1us, from --limit"
     line = machine.line("within_limits", [81], "--limit", "value=0.08us")
-    assert line == "not ok 10 within_limits # value=0.08us, from --limit; 81 ns in run 1"
+    assert line == "not ok 11 within_limits # value=0.08us, from --limit; 81 ns in run 1"
     # No other batch is asked, and each run counts.
     line = machine.line("within_limits", [70, 81, 70], "--limit", "value=80ns", "--runs", "3")
     assert line.endswith("81 ns in run 2")
     assert machine.line("within_limits", [81], "--limit", "value=90ns", HIGHER="1").startswith("not ok ")
     # Those of a board are in the file; one of the command line replaces that of the same metric.
     machine.path.write_text("# a comment\n\nother bogus=1\nharness value=2ns\n")
-    assert machine.line("within_limits", [1]) == f"ok 10 within_limits # value=2ns, from {machine.path}"
+    assert machine.line("within_limits", [1]) == f"ok 11 within_limits # value=2ns, from {machine.path}"
     assert machine.line("within_limits", [3]).startswith("not ok ")
     assert machine.line("within_limits", [3], "--limit", "value=4ns").startswith("ok ")
     assert machine.line("within_limits", [3], "--limit", "other=4ns").startswith("not ok ")
@@ -317,6 +357,9 @@ def test_limits_that_cannot_be(limit: str, message: str, machine: Machine) -> No
         (("--limits", "/"), "/: Is a directory"),
         (("--on-threshold", "true"), "--on-threshold needs --threshold-us"),
         (("--record", "--inject-delay-us", "5"), "--record: a baseline cannot be made with --inject-delay-us"),
+        (("--record", "--threshold-us", "5"), "--record: a baseline cannot be made with --threshold-us"),
+        (("--record", "--runs", "4"), "--record needs at least 5 --runs"),
+        (("--record", "--limits", "/proc/none/limits"), "--record: /proc/none/limits: No such file"),
         (("--json", "/nowhere/run.json"), "--json /nowhere/run.json: No such file or directory"),
     ],
 )
@@ -365,6 +408,36 @@ def test_gross_breakage_needs_no_baseline(
 def test_who_has_ended_may_have_been_real_time(machine: Machine) -> None:
     _, said = machine.run([11e6], UNSEEN="30")
     assert "realtime_in_time # SKIP value 11 ms, at most 5 ms on any machine; others had 30 % of the CPUs" in said
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"OTHERS": "4"}, ("not ok", "not ok", "not ok")),
+        # On the worst CPU all of it may have been; and what is real-time is counted of one CPU.
+        ({"OTHERS": "4", "CPU": "0"}, ("skip", "not ok", "not ok")),
+        ({"UNSEEN": "14", "CPU": "0"}, ("not ok", "skip", "skip")),
+        ({"UNSEEN": "14"}, ("not ok", "skip", "not ok")),
+        ({"REALTIME": "60"}, ("skip", "not ok", "not ok")),
+        ({"URGENT": "60"}, ("not ok", "skip", "skip")),
+    ],
+)
+def test_only_what_can_be_the_reason_is_an_excuse(
+    environment: dict[str, str], expected: Sequence[str], machine: Machine
+) -> None:
+    two = sorted(os.sched_getaffinity(0))[:2]
+    if len(two) < 2:
+        pytest.skip("one CPU: nothing is divided")
+    _, said = machine.run([11e6], "--cpus", ",".join(map(str, two)), **environment)
+    found = re.findall(r"^(not ok|ok) \d+ \w*in_time # (SKIP)?", said, re.M)
+    assert [skip.lower() or result for result, skip in found] == list(expected), said
+
+
+def test_who_cannot_move_may_have_nowhere_to_go(machine: Machine) -> None:
+    cpus = ("--cpus", ",".join(map(str, sorted(os.sched_getaffinity(0))[:2])))
+    assert machine.line("moved", [1], *cpus, MOVES="3").startswith("ok ")
+    assert machine.line("moved", [1], *cpus, MOVES="0", URGENT="40").startswith("not ok ")
+    assert "# SKIP moves 0 1/s; others had 60 % of a CPU" in machine.line("moved", [1], *cpus, MOVES="0", URGENT="60")
 
 
 def test_the_first_wake_up_beyond_a_threshold_has_a_consequence(place: Place, tmp_path: Path) -> None:

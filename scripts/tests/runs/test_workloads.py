@@ -201,6 +201,29 @@ def test_without_rights_rt_is_a_skip(tool: str, place: Place, tmp_path: Path) ->
     assert found["reason"].startswith("SCHED_FIFO needs root")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up what root may")
+def test_a_limit_of_what_cannot_be_measured_is_a_skip(place: Place) -> None:
+    words = (*TINY["task_moves"], "--limit", "pushed_after.p50=5ms")
+    said = ended(place.command("setpriv", "--bounding-set=-all", place.programs / "task_moves", *words))
+    assert re.search(r"^ok \d+ within_limits # SKIP SCHED_FIFO ", said, re.M), said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can lock much memory")
+def test_what_is_never_used_is_not_locked(place: Place) -> None:
+    with endless(place, "rt_wakeup") as process:
+        while not (there := children(process.pid)):
+            assert process.poll() is None
+        status, locked, used, threads = Path(f"/proc/{there[0]}/status"), 0, 0, 0
+        # Its threads are started when it is locked.
+        while not (locked and threads > 1) and process.poll() is None:
+            text = status.read_text()
+            locked, used, threads = (
+                int(re.findall(rf"^{name}:\s+(\d+)", text, re.M)[0]) for name in ("VmLck", "VmRSS", "Threads")
+            )
+        process.kill()
+    assert 0 < used < 20_000, text
+
+
 def test_pingpong_waits_for_sleepers_and_sees_where_they_ran(place: Place, tmp_path: Path) -> None:
     ended(place.tiny("wakeup_pingpong", "--json", tmp_path / "run.json"))
     found = metrics(tmp_path / "run.json")
