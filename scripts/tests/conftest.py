@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from schedlib.kernel.kconfig import Configuration
 from schedlib.kernel.targets import Target
 from schedlib.tree.kernel_tree import Tree, checked_out, fetch_series
 from schedlib.tree.selftest_programs import DIRECTORY
+
+# A script that starts the tests in the background ignores it, and so would all that they interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ("replayed",)
 """Modules of tests with fixtures that several files need."""
