@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import platform
+import re
 import shutil
 import sys
 import time
@@ -35,6 +37,13 @@ _STOCK = "CONFIG_KUNIT=y\nCONFIG_SMP=y\n"
 """The configuration of the stock build with which ours is compared."""
 _HEADER = "kernel/sched/sched.h"
 _TARGET = TARGETS["uml"]
+_ASKED = (
+    ("rq", _HEADER, "kernel/sched/core.o"),
+    ("mm_struct", "include/linux/mm_types.h", "kernel/fork.o"),
+    ("page_counter", "include/linux/page_counter.h", "mm/page_counter.o"),
+    ("tcp_sock", "include/linux/tcp.h", "net/ipv4/tcp.o"),
+)
+"""A structure, its header, and an object that sees it."""
 
 
 def _row(name: str, ours: float, goal: str, reference: float | None = None) -> str:
@@ -115,6 +124,29 @@ def _layouts() -> Iterator[str]:
         yield _row(name, judged, "under 1 s", bare)
 
 
+def _answers(cache: Path, tree: Tree, commit: str) -> Iterator[str]:
+    """A new member in a tree that its owner has built, beside make of an object that sees the structure."""
+    place = cache / "bench"
+    shutil.rmtree(place, ignore_errors=True)
+    build, patch = place / "own", place / "patch"
+    build.mkdir(parents=True)
+    with checked_out(tree, commit):
+        for goals in (["defconfig"], [unit for _, _, unit in _ASKED]):
+            make(tree.src, build, "x86_64", goals)
+        for name, header, unit in _ASKED:
+            old = (tree.src / header).read_text()
+            new = re.sub(rf"^struct {name} {{\n", r"\g<0>\tu64 bench_member;\n", old, count=1, flags=re.M)
+            before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+            patch.write_text("".join(difflib.unified_diff(before, after, f"a/{header}", f"b/{header}")))
+            words: list[str | Path] = [_SCHEDLINE, "layout", "--kdir", tree.src, "--build", build, "--patch", patch]
+            first, second = (_timed(f"{name}, {which}", partial(run, words)) for which in ("first", "again"))
+            (build / unit).unlink()
+            bare = _timed(f"make {unit}", partial(make, tree.src, build, "x86_64", [unit]))
+            yield _row(f"layout --patch, struct {name} / make {unit}", first, "5 s", bare)
+            yield _row(f"the same again, struct {name}", second, "2 s")
+    shutil.rmtree(place)
+
+
 def _starts() -> Iterator[str]:
     def best(name: str, *words: str) -> float:
         return min(_timed(name, partial(run, [sys.executable, *words])) for _ in range(5))
@@ -128,14 +160,15 @@ def _starts() -> Iterator[str]:
 
 def bench(wanted: BenchOptions) -> Verdict:
     rows, origin = list[str](), ""
-    if wanted.only in (None, "check"):
-        cache, chosen = cache_dir(), TreeOptions()
-        doctor.require(["build", *chosen.needs, "uml"])
+    cache, chosen = cache_dir(), TreeOptions()
+    if wanted.only != "start":
+        doctor.require(["build", "layout", *chosen.needs, *(["uml"] if wanted.only != "layout" else [])])
         tree = open_tree(cache, chosen)
         made = compose(tree)
+        origin = f", {tree.origin}"
+    if wanted.only in (None, "check"):
         refuse_conflicts(made)
         rows += [*_builds(cache, tree, made.commit), *_checks(cache, tree, made.commit, made.expected)]
-        origin = f", {tree.origin}"
     if wanted.only in (None, "start"):
         rows += _starts()
     if wanted.only in (None, "check"):
@@ -143,8 +176,7 @@ def bench(wanted: BenchOptions) -> Verdict:
         check()
         rows.append(_row("check, nothing changed", _timed("check", check), "under 3 s"))
     if wanted.only in (None, "layout"):
-        doctor.require([*TreeOptions().needs, "layout"])
-        rows += _layouts()
+        rows += [*_answers(cache, tree, made.commit), *_layouts()]
     load_now = f"{os.getloadavg()[0]:.1f}"
     print(f"conditions: {platform.machine()}, {os.cpu_count()} CPUs, load {load_now}, {platform.release()}{origin}")
     print(*rows, sep="\n")
