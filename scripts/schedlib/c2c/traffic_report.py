@@ -128,14 +128,13 @@ def sections(result: TrafficResult) -> list[Section]:
     objects = by_quantum(result, object_name, neighbours=False)
     fields, functions = by_quantum(result, field_name), by_quantum(result, function_name)
     found = [
-        _ranked("Objects", tuple(_notes(result)), objects, _FIELDS),
         _pairs(result),
         _hot_lines(result),
+        *([_blame(result, result.blame)] if result.blame else []),
+        _ranked("Objects", tuple(_notes(result)), objects, _FIELDS),
         _ranked("Fields", ("median of the quanta, and their range",), fields, _FIELDS),
         _ranked("Functions", (), functions, _FUNCTIONS),
     ]
-    if result.blame:
-        found.insert(0, _blame(result, result.blame))
     if result.parameters.topology:
         hottest = most_missed({name: each[len(each) // 2] for name, each in functions.items()})[:_FUNCTIONS]
         every = [*sorted(objects.items()), *((name, functions[name]) for name in hottest)]

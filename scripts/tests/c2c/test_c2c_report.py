@@ -73,7 +73,7 @@ def test_nothing_to_blame_and_nothing_shared() -> None:
     quiet = result((row("rto_count", 4, 0, 0),))
     assert "no line has a miss" in text(quiet)
     names = [each.name for each in sections(quiet)]
-    assert names == ["Objects", "Pairs of functions", "Hot lines", "Fields", "Functions"]
+    assert names == ["Pairs of functions", "Hot lines", "Objects", "Fields", "Functions"]
     ET.fromstring(picture(quiet))  # noqa: S314 - ours
 
 

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -57,4 +59,22 @@ def test_what_groups_leave_alone_is_as_recorded() -> None:
     unused = {name: size for _, size, name, accesses, _ in fields if not accesses}
     assert sum(size for name, size in unused.items() if name.startswith("cfs_rq.") and name != "cfs_rq.next") == 52
     assert sum(size for name, size in unused.items() if name.startswith("se.")) == 126
-    assert "left 52 bytes of `cfs_rq` and 126 of" in (PROJECT / "docs/results/cfs-split.md").read_text()
+    own_lines = "cfs_rq.avg", "cfs_rq.removed", "se.avg"  # by the alignment of their types
+    used = {name: size for _, size, name, *_ in fields if name not in (*unused, *own_lines) or name == "cfs_rq.next"}
+    lines = [-(-sum(size for name, size in used.items() if name.startswith(each)) // 64) for each in ("cfs_rq.", "se.")]
+    assert 64 * (sum(lines) + len(own_lines)) == 640
+    page = (PROJECT / "docs/results/cfs-split.md").read_text()
+    assert "left 52 bytes of `cfs_rq` and 126 of" in page and "has 640 bytes" in page
+
+
+def test_recorded_patches_are_whole() -> None:
+    for path in (PROJECT / "docs/recorded").glob("*.patch"):
+        subprocess.run(["git", "apply", "--numstat", path], check=True)  # the last line has its end, too
+
+
+def test_the_recorded_order_keeps_each_member() -> None:
+    """Also those of configurations that were not counted, such as CONFIG_SCHED_CORE."""
+    patch, moved = (made_pages.RECORDED / "cfs-split.patch").read_text(), defaultdict[str, list[str]](list)
+    for sign, declaration in re.findall(r"^([+-])\t([^/*#\n]+;)", patch, re.M):
+        moved[sign].append("".join(declaration.replace("____cacheline_aligned", "").split()))
+    assert sorted(moved["+"]) == sorted(moved["-"])

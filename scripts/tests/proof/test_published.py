@@ -25,7 +25,6 @@ from proof.published import (
     page_row,
     published_amounts,
     read_published,
-    top,
     top_lines,
     totals_row,
 )
@@ -157,13 +156,6 @@ def test_published_figures_are_whole() -> None:
                 whole = sum(getattr(row, side) for row in line.row)
                 # Rows below a threshold are left out by perf or by the mail.
                 assert whole <= 100.5 and (whole > 60 or not getattr(line, side)), (found.name, line.about)
-
-
-def test_the_page_has_the_published_figures() -> None:
-    found = read_published(PUBLISHED / "rd-lines.toml").hitm()
-    for place, name in enumerate(top(found, 4), 1):
-        share = 100 * found[name] / sum(found.values())
-        assert f"| `{name.removeprefix('root_domain.')}` | {share:.1f} % | {place} |" in PAGE.read_text()
 
 
 def test_each_output_is_of_a_workload_that_there_is() -> None:
