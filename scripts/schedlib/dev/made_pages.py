@@ -407,7 +407,7 @@ def _split_map() -> str:
         lines = (DrawnLine(each, f"{each * _LINE:#x}", tuple(cells)) for each, cells in sorted(by_line.items()))
         objects.append(DrawnObject(f"struct cfs_tg_state, a group on a CPU: {about}", _LINE, tuple(lines)))
     key = ((_GROUP, "no group uses it"), *((_shade(part), f"{most * part:.0f} misses") for part in (0, 0.25, 1)))
-    return picture(objects, Key(key, 200))
+    return picture(objects, Key(key, 200, below=("throttle, switch and fork together, 8 CPUs, quantum 100",)))
 
 
 _PICTURES: Mapping[str, Callable[[], str]] = {
