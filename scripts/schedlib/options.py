@@ -186,6 +186,11 @@ def flag(words: str, about: str) -> Any:
     return option(words, about, default=False, action="store_true")
 
 
+def bisect_flag() -> Any:
+    """The field that lets main.start() return 125 for what git bisect has to skip."""
+    return flag("--bisect", "exit 125 unless the verdict is PASS or FAIL")
+
+
 SECTIONS = {
     "the kernel": "kdir series base head mbox with without change build vmlinux running arch config cpupri sanitize",
     "a patch": "patch commit staged range install-hook",

@@ -132,8 +132,8 @@ def state(kernel: KernelPlan, plan: CheckPlan) -> str:
     """A digest of all inputs of a check: sources, configuration, compiler, emulator, machine, options, schedline."""
     emulator = kernel.target.emulator
     package = Path(__file__).parents[1]
-    # The place of the results and --again do not change what is judged.
-    asked = replace(plan.options, json=None, out=None, again=False)
+    # The place of the results, --again and --bisect do not change what is judged.
+    asked = replace(plan.options, json=None, out=None, again=False, bisect=False)
     return digest_of(
         kernel.commit,
         kernel.configuration.text(),

@@ -19,6 +19,7 @@ from schedlib.options import (
     TreeOptions,
     Verbs,
     add_verb,
+    bisect_flag,
     cpu_count,
     flag,
     fragments,
@@ -101,6 +102,7 @@ class CheckOptions:
     json: Path | None = option("--json FILE", "write the results here too (--cpupri: FILE-NAME)", new_path)
     out: Path | None = option("--out DIR", "directory for logs and results", new_path)
     again: bool = flag("--again", "build and boot even if nothing has changed since an earlier verdict")
+    bisect: bool = bisect_flag()
 
     def variant(self, name: str, out: Path) -> CheckOptions:
         """The check of one variant of cpupri-split: its change and fragment, and files of its own for the results."""
@@ -136,7 +138,7 @@ class CheckOptions:
 
 def add_parser(verbs: Verbs) -> None:
     """Add `schedline check`."""
-    parser = add_verb(
+    add_verb(
         verbs,
         "check",
         "the main job: fetch, patch, build, boot, judge; one verdict",
@@ -167,7 +169,6 @@ def add_parser(verbs: Verbs) -> None:
         read=_checked,
         job="check.check_job.check",
     )
-    parser.add_argument("--bisect", action="store_true", help="exit 125 unless the verdict is PASS or FAIL")
 
 
 def _checked(options: CheckOptions) -> CheckOptions:

@@ -37,6 +37,11 @@ class DocsOptions:
 
 
 @dataclass(frozen=True)
+class SchemasOptions:
+    name: str = option("NAME", "the document", choices=("check", "contract", "gate", "layout", "premerge", "run"))
+
+
+@dataclass(frozen=True)
 class BenchOptions:
     only: str | None = option("--only", "only the figures of one kind", choices=("start", "check", "layout"))
 
@@ -326,17 +331,16 @@ def add_parser(verbs: Verbs) -> None:
         job="dev.made_pages.docs",
         libraries=("test",),
     )
-    schemas = add_verb(
+    add_verb(
         verbs,
         "schemas",
         "the JSON schema of a document that others read or write",
         first=["schedline dev schemas gate      of gate --json", "schedline dev schemas run       of a run file"],
         text="Prints the schema, made from the type that reads and writes the document.",
         operands="NAME",
-        read=lambda arguments: arguments.name,
+        options=SchemasOptions,
         job="dev.schemas.show",
     )
-    schemas.add_argument("name", choices=("check", "contract", "gate", "layout", "premerge", "run"), metavar="NAME")
 
 
 def _read_mutants(wanted: MutantsOptions) -> MutantsOptions:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from schedlib.check.report import CheckDocument
+from schedlib.dev.dev_verb import SchemasOptions
 from schedlib.formats.contract_file import Contract
 from schedlib.formats.document import Document
 from schedlib.formats.gate_document import GateDocument
@@ -63,8 +64,8 @@ def _describe(part: dict[str, Any]) -> None:
                 part["properties"][field]["description"] = " ".join(text.split())
 
 
-def show(word: str) -> Verdict:
+def show(wanted: SchemasOptions) -> Verdict:
     """`schedline dev schemas`: print a published schema."""
-    kind = PUBLISHED[word]
-    print(json.dumps(schema(kind.kind() if issubclass(kind, Document) else word, kind), indent=2))
+    kind = PUBLISHED[wanted.name]
+    print(json.dumps(schema(kind.kind() if issubclass(kind, Document) else wanted.name, kind), indent=2))
     return Verdict.PASS

@@ -11,7 +11,17 @@ from schedlib.errors import SchedlineError
 from schedlib.gate import gate_options
 from schedlib.gate.gate_options import gates_file
 from schedlib.names import arch_names, one_of, some_of
-from schedlib.options import BASIC, Verbs, add_verb, existing_directory, existing_path, new_directory, new_file, option
+from schedlib.options import (
+    BASIC,
+    Verbs,
+    add_verb,
+    bisect_flag,
+    existing_directory,
+    existing_path,
+    new_directory,
+    new_file,
+    option,
+)
 
 PARTS = ("layout", "kunit", "c2c", "mutants")
 
@@ -68,6 +78,7 @@ class PremergeOptions:
         one_of("format", lambda: ("text", "b4")),
         default="text",
     )
+    bisect: bool = bisect_flag()
 
 
 @dataclass(frozen=True)
@@ -116,7 +127,6 @@ def add_parser(verbs: Verbs) -> None:
         job="premerge.premerge_job.premerge",
         libraries=_libraries,
     )
-    parser.add_argument("--bisect", action="store_true", help="exit 125 unless the verdict is PASS or FAIL")
     more = parser.add_subparsers(prog=parser.prog, metavar="VERB", help="schedline premerge VERB --help")
     evidence = add_verb(
         more,

@@ -46,6 +46,7 @@ def _pythons(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class GuestOptions:
+    in_guest: bool = flag("--in-guest", "boot a kernel in QEMU and run the suite there (default suite: quick)")
     on: str | None = option(
         "--on TARGET", f"{' or '.join(GUESTS)} (default: {GUESTS[0]})", one_of("guest", lambda: GUESTS)
     )
@@ -150,8 +151,6 @@ def add_parser(verbs: Verbs) -> None:
         "The kernel is chosen as for check, with --kdir, --series, --with and --without (default: 7.3 with all "
         "changes).",
     )
-    about = "boot a kernel in QEMU and run the suite there (default suite: quick)"
-    guest.add_argument("--in-guest", action="store_true", help=about)
     add_options(guest, GuestOptions)
 
 
