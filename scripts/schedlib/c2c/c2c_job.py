@@ -25,7 +25,7 @@ from schedlib.c2c.c2c_options import (
     C2cReplayOptions,
     ResultOptions,
 )
-from schedlib.c2c.kernel_map import KernelMap, kernel_map
+from schedlib.c2c.kernel_map import KernelMap, cached_as, kernel_map
 from schedlib.c2c.memory_map import memory_map, named, plan_lines
 from schedlib.c2c.moved_layout import relaid
 from schedlib.c2c.objects import PER_CPU_OFFSETS, Watch, watches
@@ -34,7 +34,7 @@ from schedlib.c2c.plugin_guest import Measurement, parameters_of
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, read_result
+from schedlib.formats.c2c_document import C2C_FILE, TrafficResult
 from schedlib.git import git
 from schedlib.guest.command_line import refuse_impossible
 from schedlib.kernel.build import Kernel, KernelPlan, compiler_version, composed_kernel, plan_kernel, prepare_kernel
@@ -250,12 +250,11 @@ def remembered(
     binaries = plugin_guest.plugin(cache), plugin_guest.program(cache, asked.parameters.workload)
     programs = [path.name for path in binaries]
     compiler = compiler_version(planned.target.compiler)
-    depends = f"{content} {planned.configuration.digest()} {compiler} {emulator} {programs} {asked}"
-    kept = cache / "c2c" / f"result-{hashlib.sha256(depends.encode()).hexdigest()[:20]}.json"
-    if kept.is_file():
-        return read_result(kept)
-    logs.mkdir(parents=True, exist_ok=True)
-    with scratch(cache) as place:
-        result = measure(cache, built(cache, planned, place / "kernel"), asked, place, logs)
-    document.write(kept, result)
-    return result
+    depends = (TrafficResult.kind(), content, planned.configuration.digest(), compiler, emulator, programs, asked)
+
+    def measured() -> TrafficResult:
+        logs.mkdir(parents=True, exist_ok=True)
+        with scratch(cache) as place:
+            return measure(cache, built(cache, planned, place / "kernel"), asked, place, logs)
+
+    return cached_as(TrafficResult, cache / "c2c", depends, measured)

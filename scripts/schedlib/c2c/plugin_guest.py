@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ from schedlib.c2c.c2c_options import (
     OwnProgram,
 )
 from schedlib.c2c.observed import Raw, read_raw
+from schedlib.cache import contents_of, digest_of
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import TrafficParameters
 from schedlib.guest.boot import Ending, run_guest
@@ -221,10 +221,7 @@ def refuse_other_qemu(target: Target = DEFAULT_TARGET) -> str:
 
 def _compiled(cache: Path, name: str, sources: Sequence[str], *flags: str, compiler: str = "") -> Path:
     """A program or library from scripts/c2c/, cached by a digest of the sources, compiler and flags."""
-    digest = hashlib.sha256(" ".join([compiler, *flags]).encode())
-    for path in sorted(SOURCES.glob("*.[ch]")):
-        digest.update(path.read_bytes())
-    binary = cache / "c2c" / f"{name}-{digest.hexdigest()[:12]}"
+    binary = cache / "c2c" / f"{name}-{digest_of(compiler, *flags, *contents_of(sorted(SOURCES.glob('*.[ch]'))))}"
     if not binary.exists():
         binary.parent.mkdir(parents=True, exist_ok=True)
         half = binary.with_name(f".{binary.name}")

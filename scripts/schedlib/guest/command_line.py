@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlib.cache import read_json, write_json
+from schedlib.cache import cached
 from schedlib.errors import SchedlineError
 from schedlib.guest.boot import run_guest
 from schedlib.kernel.machine import boot_id
@@ -141,12 +141,11 @@ def accelerator(cache: Path, target: Target, image: Path) -> str:
     """
     if target.emulator[:1] != (f"qemu-system-{platform.machine()}",) or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
-    record = cache / "kvm.json"
-    known = read_json(record)
-    if known is None or known.get("boot_id") != boot_id():
+
+    def tried() -> dict[str, bool]:
         log = cache / "kvm-probe.log"
         with step("testing whether a guest boots with KVM"):
             run_guest(command_line(target, image, 1, ["kunit.filter_glob=none"], "kvm"), log, PROBE_TIMEOUT)
-        known = {"boot_id": boot_id(), "boots": b"Linux version" in log.read_bytes()}
-        write_json(record, known)
-    return "kvm" if known["boots"] else "tcg"
+        return {"boots": b"Linux version" in log.read_bytes()}
+
+    return "kvm" if cached(cache / "kvm", (boot_id(),), tried)["boots"] else "tcg"
