@@ -58,7 +58,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline c2c --without rd-lines --out base         the same without one change",
             "schedline c2c --kdir ~/linux --workload wakeup --cpus 32",
             "schedline c2c --config preempt-rt --objects root_domain   with the fields of the push IPI",
-            "schedline c2c --on qemu-arm64 --topology clusters --workload wakeup-idle --without cluster-scan",
+            "schedline c2c --on qemu-arm64 --topology clusters --workload wakeup --without cluster-scan",
             "schedline c2c --program ./server --marked -- -t 8   your own program, between its marks",
         ],
         operands="[replay TRACE | diff A B | suggest STRUCT | record | import FILE]",

@@ -140,8 +140,8 @@ def test_a_program_says_what_it_does_and_the_docs_have_it() -> None:
         "map", "threads of one process map and unmap memory that nobody touches", 100, "guest_map.c", ("c2c-programs",)
     )
     # A variant has another name than its file, and the compiler is told which.
-    assert [(each.source, each.flags) for each in (WORKLOADS["wakeup-idle"], WORKLOADS["rt-wakeup"])] == [
-        ("guest_wakeup_idle.c", ()),
+    assert [(each.source, each.flags) for each in (WORKLOADS["wakeup"], WORKLOADS["rt-wakeup"])] == [
+        ("guest_wakeup.c", ()),
         ("guest_wakeup.c", ("-DRT_WAKEUP",)),
     ]
     text = (PROJECT / "docs/c2c.md").read_text()
