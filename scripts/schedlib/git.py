@@ -3,11 +3,19 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import re
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from threading import Lock
 
-from schedlib.process import must, run
+from schedlib.process import clean_environment, must, run
+
+_ONE_AT_A_TIME = Lock()
 
 _SETTINGS = {
     "core.hooksPath": "/dev/null",
@@ -38,6 +46,35 @@ def try_git(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git where the caller handles failure."""
     return run([*_PREFIX, "-C", repository, *words], env=_ENVIRONMENT | dict(env or {}), stdin=stdin)
+
+
+@cache
+def _batch(repository: Path, _process: int) -> subprocess.Popen[bytes]:
+    """Ends when its input is closed: with us."""
+    argv = [*_PREFIX, "-C", str(repository), "cat-file", "--batch"]
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    started = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=null, env=clean_environment(_ENVIRONMENT))
+    atexit.register(started.communicate)
+    return started
+
+
+def blob(repository: Path, name: str) -> bytes | None:
+    """The content of a file of a commit, named `commit:path`; None if the commit has no such file.
+
+    One process answers for all files: of a thousand, one for each would take seconds.
+    """
+    with _ONE_AT_A_TIME, suppress(OSError):
+        batch = _batch(repository, os.getpid())
+        if batch.stdin and batch.stdout and "\n" not in name:
+            batch.stdin.write(os.fsencode(f"{name}\n"))
+            batch.stdin.flush()
+            if found := re.fullmatch(rb"[0-9a-f]+ (\w+) (\d+)\n", batch.stdout.readline()):
+                content = batch.stdout.read(int(found[2]) + 1)
+                if found[1] == b"blob" and len(content) > int(found[2]):
+                    return content[:-1]
+    # It may also be that the process ended, or that the repository was made anew.
+    done = try_git(repository, "cat-file", "blob", name)
+    return None if done.returncode else done.stdout
 
 
 def merge_base(repository: Path, one: str, other: str) -> str:

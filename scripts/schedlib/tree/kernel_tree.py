@@ -24,7 +24,7 @@ from typing import Any
 
 from schedlib.cache import lock, read_json, shared_lock, write_json
 from schedlib.errors import SchedlineError
-from schedlib.git import git, try_git
+from schedlib.git import blob, git, try_git
 from schedlib.options import DEFAULT_SERIES, TreeOptions
 from schedlib.process import run
 from schedlib.progress import say, step
@@ -73,8 +73,8 @@ class Tree:
 
 @lru_cache(maxsize=64)
 def _text(src: Path, commit: str, path: str) -> str | None:
-    done = try_git(src, "cat-file", "blob", f"{commit}:{path}")
-    return None if done.returncode else done.stdout.decode(errors="replace")
+    content = blob(src, f"{commit}:{path}")
+    return None if content is None else content.decode(errors="replace")
 
 
 def at(tree: Tree, commit: str) -> Tree:

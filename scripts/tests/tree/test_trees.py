@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import tarfile
 from pathlib import Path
 from typing import Literal
@@ -50,6 +51,20 @@ def test_git_tree_is_read_with_modified_and_untracked_files(kernel: Path, cache:
     assert not (tree.src / "MAINTAINERS").exists()
     assert (tree.src / "link").readlink() == Path("Kbuild")
     assert not (tree.src / "ignored.o").exists()
+
+
+def test_one_process_reads_all_files(kernel: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (kernel / "with space.c").write_text("/* here */\n")
+    (kernel / "empty.c").touch()
+    tree = open_kdir(cache, kernel)
+    tree.read("Kbuild")
+    with monkeypatch.context() as context:
+        context.setattr(subprocess, "Popen", None)
+        said = [tree.read(file) for file in ("Makefile", "with space.c", "empty.c")]
+    assert said == [FILES["Makefile"], "/* here */\n", ""]
+    # What is no file leaves nothing behind that the next answer would begin with.
+    said = [tree.read(file) for file in ("kernel", "none.c", "no such.c", "a\nb", "MAINTAINERS")]
+    assert said == [None, None, None, None, FILES["MAINTAINERS"]]
 
 
 def test_equal_content_gives_the_same_commit(kernel: Path, cache: Path) -> None:
