@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.run_file import NOT_RECORDED, read_run, refuse_copies
+from schedlib.formats.run_file import AGAIN, NOT_RECORDED, read_run, refuse_copies
 from schedlib.gate.boots import FOREIGN, LIMITS, STEAL, THROTTLED, UNRECORDED, Key, Side
 from schedlib.gate.gate_options import CUT, PLAN_FILE, PROGRESS_FILE
 from schedlib.gate.rules import Gate
@@ -44,12 +44,25 @@ _ALWAYS_FEWER = 1.25
 _SAMPLES_FACTOR = 5
 """No run has more samples than so many times another of its kernel."""
 
-_NOT_HERE = ", and has no runs here"
+_SAY_WHY = "What crashes or hangs leaves none; if there is another reason, say it: --incomplete REASON"
 _MOST_TOLD = 3
 """So many lost attempts of a kernel are told one by one."""
 
+UNSEEN = "boots that crashed before their first run are not seen"
 LOSSES_ALPHA = 0.01
 """How often losses of two kernels that are alike may fail."""
+
+
+class OfOneSide(SchedlineError):
+    """Runs of one kernel cannot be judged. side: which."""
+
+    def __init__(self, side: str, observed: str, next_step: str = AGAIN) -> None:
+        super().__init__(observed, next_step)
+        self.side = side
+
+
+class LacksMetric(OfOneSide):
+    """One kernel has fewer runs of a metric than it should have: others can be judged."""
 
 
 def refuse_incomparable(sides: Sequence[Side], gate: Gate) -> None:
@@ -216,23 +229,27 @@ class Campaign(NamedTuple):
 
 
 def campaign_of(directories: Iterable[Path]) -> Campaign | None:
-    """The campaign to which runs belong, if it has a plan that was begun.
+    """The campaign to which runs belong, if it has a plan.
 
-    Raises SchedlineError: boots were cut, and no plan tells which kernel they were.
+    Raises SchedlineError: the plan or its progress is not there, so nobody knows which boots were lost.
     """
     # `gate plan` has them in runs/; somebody may have moved them beside the plan.
     for place in dict.fromkeys(above for each in directories for above in list(each.resolve().parents)[1::-1]):
-        if (place / PLAN_FILE).is_file() and (place / PROGRESS_FILE).is_file():
+        there = [(place / name).is_file() for name in (PLAN_FILE, PROGRESS_FILE)]
+        if all(there):
             # Most directories have no plan.
             from schedlib.gate.boot_plan import read_plan, read_progress, runs_of
 
             plan = read_plan(place)
             kernels = {runs_of(place, each.label).resolve(): each for each in plan.kernels}
             return Campaign(place, plan, read_progress(place), kernels)
-        if cut := next((place / CUT).glob(f"*/{PLAN}"), None):
+        if any(there) or any((place / CUT).glob(f"*/{PLAN}")):
+            lacking = " and ".join(
+                name for name, known in zip((PLAN_FILE, PROGRESS_FILE), there, strict=True) if not known
+            )
             raise SchedlineError(
-                f"{cut.parent} is a boot that was cut, and nothing tells which kernel it was",
-                f"bring {PLAN_FILE} and {PROGRESS_FILE} of the campaign, too",
+                f"{place} is a campaign without {lacking}: nothing tells which boots were lost",
+                "bring it; or move runs that are of no plan elsewhere",
             )
     return None
 
@@ -241,10 +258,25 @@ def refuse_other_plan(campaign: Campaign | None, directories: Sequence[Path], si
     """Reject runs that are not those of the plan and the progress beside them, and kernels the wrong way round."""
     if not campaign:
         return
-    if unknown := {each.name for each in (campaign.place / CUT).glob("*")} - campaign.boots:
-        where = f"{PROGRESS_FILE} of {campaign.place}"
-        raise SchedlineError(f"{where} does not know {CUT}/{min(unknown)}", "bring the whole one")
-    kernels = campaign.plan.kernels
+    kernels, order, attempts = campaign.plan.kernels, campaign.plan.order, campaign.progress.attempts
+    where, unknown = f"{PROGRESS_FILE} of {campaign.place}", {path.name for path in (campaign.place / CUT).glob("*")}
+    for side in sides:
+        # A side that is of another campaign as a whole is no mistake.
+        ids = {boot.id for boot in side.boots}
+        unknown |= ids if ids & campaign.boots else set()
+    if unknown := unknown - campaign.boots:
+        raise SchedlineError(f"{where} does not know the boot {min(unknown)}", "bring the whole one")
+    if wrong := [each for each in attempts if [each.kernel] != [*order[each.place : each.place + 1]]]:
+        raise SchedlineError(
+            f"{where} has {wrong[0].kernel} at another place than {PLAN_FILE}", "bring both as written"
+        )
+    begun = {boot.id: boot.started for side in sides for boot in side.boots}
+    for one, after in pairwise(each.boot_id for each in attempts if each.boot_id in begun):
+        if begun[one] >= begun[after]:
+            raise SchedlineError(
+                f"{where} has boot {one} before {after}, and their runs say the opposite",
+                "find out which clock was set",
+            )
     labels = [campaign.kernels.get(each.resolve()) for each in directories]
     if labels[:2] == [*kernels[1::-1]]:
         raise SchedlineError(f"the plan has {kernels[0].label} as the base", "name the base first")
@@ -257,23 +289,19 @@ def refuse_other_plan(campaign: Campaign | None, directories: Sequence[Path], si
             )
 
 
-def losses(campaign: Campaign | None, directories: tuple[Path, Path], sides: Sequence[Side]) -> tuple[str, Verdict]:
-    """How many attempts ended how, and what the lost ones say.
-
-    The attempts are those of the campaign, and the boots that are there or for which `schedline run` wrote a plan.
-    """
-    found = [attempts_of(campaign, directory, side) for directory, side in zip(directories, sides, strict=False)]
-    ended = [[why for why in attempts if why is not None] for attempts, _ in found]
+def losses(found: Sequence[Attempts], sides: Sequence[Side]) -> tuple[str, Verdict]:
+    """How many attempts of base and candidate ended how, and what the lost ones say."""
+    ended = [[why for why in each.ends if why is not None] for each in found]
     base, candidate = (list(filter(None, side)) for side in ended)
     told = []
-    for side, (attempts, _), known, lost in zip(sides, found, ended, (base, candidate), strict=False):
+    for side, attempts, known, lost in zip(sides, found, ended, (base, candidate), strict=False):
         more = [f"and {len(lost) - _MOST_TOLD} more"] if len(lost) > _MOST_TOLD else []
         ends = f" ({'; '.join([*lost[:_MOST_TOLD], *more])})" if lost else ""
-        open_ones = ", and one has not ended" if len(known) < len(attempts) else ""
+        open_ones = ", and one has not ended" if len(known) < len(attempts.ends) else ""
         told.append(f"{side.name} lost {len(lost)} of {len(known)} attempts{ends}{open_ones}")
     said = "; ".join(told)
-    if not all(planned for _, planned in found):
-        said += ". No plan: boots that crashed before their first run are not seen"
+    if not all(each.planned for each in found):
+        said += f". No plan: {UNSEEN}"
     if candidate and not sides[1].boots:
         return f"{said}. No boot of the candidate gave a run", Verdict.FAIL
     chance = more_by_chance(len(ended[0]), len(base), len(ended[1]), len(candidate))
@@ -291,8 +319,9 @@ def never_up(campaign: Campaign | None, directory: Path, name: str) -> Side | No
     Raises SchedlineError: it is the base, and there is nothing to compare with.
     """
     side = Side(name)
-    lost = [] if any(directory.rglob("*.json")) else list(filter(None, attempts_of(campaign, directory, side)[0]))
-    if not lost or any(why.endswith(_NOT_HERE) for why in lost):
+    attempts = attempts_of(campaign, directory, side)
+    lost = list(filter(None, attempts.ends))
+    if not lost or attempts.removed or any(directory.rglob("*.json")):
         return None
     if name == "candidate":
         return side
@@ -301,17 +330,32 @@ def never_up(campaign: Campaign | None, directory: Path, name: str) -> Side | No
     )
 
 
+class Attempts(NamedTuple):
+    """The attempts to boot a kernel: those of a plan, the boots that are there, and those that left a directory.
+
+    Attributes:
+        ends: of each attempt why it was lost. Empty if it was not lost, None if it may still come.
+        planned: whether a plan tells of them.
+        removed: what lacks of boots that have runs, or had them by the progress: who removed those may have chosen.
+    """
+
+    ends: Sequence[str | None]
+    planned: bool
+    removed: Sequence[str]
+
+    def why_incomplete(self, side: Side) -> str:
+        """What somebody removed; empty if nothing."""
+        return f"{side.name}: {'; '.join(self.removed[:_MOST_TOLD])}. {_SAY_WHY}" if self.removed else ""
+
+
 def tells_all(campaign: Campaign | None, sides: Sequence[Side]) -> bool:
     """Whether the progress of a campaign knows each of these boots."""
     return campaign is not None and campaign.boots.issuperset(boot.id for side in sides[:2] for boot in side.boots)
 
 
-def attempts_of(campaign: Campaign | None, directory: Path, side: Side) -> tuple[list[str | None], bool]:
-    """Of each attempt to boot a kernel why it was lost; and whether a plan tells of them.
-
-    Empty if it was not lost, None if it may still come.
-    """
+def attempts_of(campaign: Campaign | None, directory: Path, side: Side) -> Attempts:
     planned: list[tuple[str, str | None]] = []
+    removed = []
     # Those with runs, and those that `schedline run` began.
     begun = dict.fromkeys((boot.id for boot in side.boots), "")
     if campaign:
@@ -324,18 +368,26 @@ def attempts_of(campaign: Campaign | None, directory: Path, side: Side) -> tuple
             why = None if one is attempts[-1] else f"boot {one.place + 1}: it never ended"
             why = f"boot {one.place + 1}: {one.state}, {one.why}" if one.failed else why
             if one.state == "done":
-                why = "" if one.boot_id in begun else f"{one.boot_id} was done{_NOT_HERE}"
+                why = "" if one.boot_id in begun else f"{one.boot_id} was done, and has no runs here"
+                removed += [why] if why else []
             planned.append((one.boot_id, why))
-    for path in sorted(directory.glob(f"*/{PLAN}")):
-        order = document.read(path, RunPlan, "do that boot again, or move its directory elsewhere").order
-        there = [file for run in order if (file := path.parent / run.file).exists()]
+    for place in sorted(each for each in directory.glob("[!.]*") if each.is_dir()):
+        if not (place / PLAN).is_file():
+            if not any(place.rglob("*.json")):
+                begun.setdefault(place.name, f"{place.name} has no run")
+            continue
+        order = document.read(place / PLAN, RunPlan, "do that boot again, or move its directory elsewhere").order
+        there = [file for run in order if (file := place / run.file).exists()]
         # Somebody may have given the directory another name.
-        boot = read_run(there[0]).fingerprint["boot_id"] if there else path.parent.name
+        boot = read_run(there[0]).fingerprint["boot_id"] if there else place.name
         lacking = len(order) - len(there)
-        begun[boot] = f"{path.parent.name} lacks {lacking} of {len(order)} runs" if lacking else ""
+        begun[boot] = f"{place.name} lacks {lacking} of {len(order)} runs" if lacking else ""
+        # One that still runs has some.
+        if there and lacking and (boot, None) not in planned:
+            removed.append(begun[boot])
     known = {boot for boot, _ in planned}
     others = [why for boot, why in begun.items() if boot not in known]
-    return [*(why for _, why in planned), *others], bool(planned)
+    return Attempts([*(why for _, why in planned), *others], bool(planned), removed)
 
 
 def more_by_chance(base: int, base_lost: int, candidate: int, candidate_lost: int) -> float:
@@ -357,16 +409,13 @@ def no_results(side: Side) -> str:
     return f"{len(side.failed)} runs of {side.name} gave no result; the first: {side.failed[0]}"
 
 
-def without_runs(sides: Sequence[Side], tool: str) -> str:
-    """The boots of a side that have fewer runs of a tool than others have, of either side."""
+def refuse_fewer_runs(sides: Sequence[Side], tool: str) -> None:
+    """Reject boots of a side that have fewer runs of a tool than others have, of either side."""
     runs = max((boot.runs.get(tool, 0) for side in sides for boot in side.boots), default=0)
     for side in sides:
         lacking = [boot.id for boot in side.boots if boot.runs.get(tool, 0) < runs]
         if lacking and any(tool in boot.runs for boot in side.boots):
             shown = ", ".join(lacking[:3]) + (", ..." if len(lacking) > 3 else "")
             what = "no run" if runs == 1 else f"fewer than {runs} runs"
-            return (
-                f"{side.name}: {what} of {tool} in {len(lacking)} of {len(side.boots)} boots ({shown}). What crashes "
-                "or hangs leaves none; if there is another reason, say it: --incomplete REASON"
-            )
-    return ""
+            said = f"{side.name}: {what} of {tool} in {len(lacking)} of {len(side.boots)} boots ({shown})"
+            raise LacksMetric(side.name, f"{said}. {_SAY_WHY}")

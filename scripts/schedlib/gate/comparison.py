@@ -58,13 +58,13 @@ def gate(options: GateOptions) -> Verdict:
     found: GateDocument | FleetGateDocument
     if options.fleet:
         # A gate on one machine does without these modules.
-        from schedlib.gate.fleet_gate import compare_fleet, fleet_text
+        from schedlib.gate.fleet_gate import compare_fleet, fleet_text, not_judged
 
         found = compare_fleet(options)
-        said, slower = fleet_text(found), ""
+        said, beside = fleet_text(found), not_judged(found)
     else:
         found = compare(options)
-        said, slower = gate_report.text(found), gate_report.slower(found)
+        said, beside = gate_report.text(found), gate_report.slower(found)
     if options.json:
         document.write(options.json, found)
     print(said)
@@ -75,7 +75,7 @@ def gate(options: GateOptions) -> Verdict:
 
         write_atomic(options.html, page(found))
         print(f"page: {options.html}")
-    print(f"verdict: {found.status.name}{', ' + slower if slower else ''}")
+    print(gate_report.last_line(found.status, beside))
     return found.status
 
 
@@ -122,7 +122,10 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     builds = [each.get("build_id", frozenset()) - {""} or each.get("kernel") for each in prints]
     if builds[0] == builds[1] != frozenset({NOT_RECORDED}):
         notes.append(gate_report.SAME_KERNEL)
+    attempts = [comparable.attempts_of(campaign, place, side) for place, side in zip(both, sides, strict=False)]
     failed = list(filter(None, map(comparable.no_results, (base, candidate))))
+    if not options.incomplete and not read:
+        failed += filter(None, map(comparable.Attempts.why_incomplete, attempts, sides))
     notes += [f"ERROR: {said}" for said in failed]
     if comparable.in_pairs(campaign, base, candidate):
         gate = replace(gate, pairs=True)
@@ -132,7 +135,7 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     rows = judging.judge(gate, base, candidate, incomplete=bool(options.incomplete))
     # The boots of what is imported with --unit run are runs of one boot.
     one_boot = "run" in base.fingerprint.get("unit", ())
-    lost, of_losses = comparable.losses(campaign, both, sides)
+    lost, of_losses = comparable.losses(attempts, sides)
     if not one_boot:
         notes.append(lost if of_losses is Verdict.PASS else f"{of_losses.name}: {lost}")
     if options.incomplete:

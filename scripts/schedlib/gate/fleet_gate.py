@@ -26,15 +26,15 @@ from schedlib.formats.gate_document import GatesUsed, JudgedMetric, Method, fini
 from schedlib.formats.strict import Count, Moment, Number, Positive, Strict, Word
 from schedlib.formats.tables import table
 from schedlib.gate import statistics
-from schedlib.gate.comparable import LOSSES_ALPHA, more_by_chance
-from schedlib.gate.decision import DOUBT, LookEvidence, decide, far_boots, together
+from schedlib.gate.comparable import LOSSES_ALPHA, UNSEEN, more_by_chance
+from schedlib.gate.decision import DOUBT, LookEvidence, decide, excess, far_boots, together
 from schedlib.gate.fleet_machines import SIDES, FleetMachine, LeftOut, read_fleet
 from schedlib.gate.gate_options import GateOptions
 from schedlib.gate.gate_report import SAME_KERNEL, excluded, limits_of, p_of, per, signed
 from schedlib.gate.judging import UNIT_FACTOR, estimates, of_the_rule, scaled, told
 from schedlib.gate.judging import limits_of as limits_in_values
-from schedlib.gate.rules import Gate, GateRule, load_gate
-from schedlib.progress import printable, wrapped
+from schedlib.gate.rules import EXCESS, Gate, GateRule, load_gate
+from schedlib.progress import counted, printable, wrapped
 from schedlib.verdict import Verdict, worst
 
 _BAD_SHARE = 0.01
@@ -134,7 +134,7 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
     machines = read_fleet(options.fleet, gate, incomplete=bool(options.incomplete))
     left_out = [out for machine in machines for out in machine.left_out]
     there = [machine for machine in machines if machine.metrics or machine.rows]
-    lost, of_losses = _losses(machines)
+    lost, of_losses = losses_of(machines)
     verdicts, incomplete = [of_losses], ""
     if options.incomplete:
         incomplete = f"incomplete, as you say: {printable(options.incomplete)}"
@@ -180,16 +180,30 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
     )
 
 
-def _losses(machines: Sequence[FleetMachine]) -> tuple[str, Verdict]:
-    counts = np.array([machine.attempts for machine in machines if machine.attempts], dtype=int).reshape(-1, 2, 2)
-    (base_lost, base), (lost, candidate) = counts.sum(axis=0).tolist()
-    if not base_lost + lost:
-        return "", Verdict.PASS
+def losses_of(machines: Sequence[FleetMachine]) -> tuple[str, Verdict]:
+    """What the lost boots say, of all machines and of each model; and how many there were."""
+    models = sorted({machine.model for machine in machines} - {""})
+    names = ["", *models] if len(models) > 1 else [""]
+    found = [_losses(name, machines, len(names)) for name in names]
+    verdict = worst(each for _, each in found)
+    return f"{next(said for said, each in found if each is verdict)}. {UNSEEN}", verdict
+
+
+def _losses(model: str, machines: Sequence[FleetMachine], family: int) -> tuple[str, Verdict]:
+    here = [machine.attempts for machine in machines if machine.attempts and model in ("", machine.model)]
+    (base_lost, base), (lost, candidate) = np.array(here, dtype=int).reshape(-1, 2, 2).sum(axis=0).tolist()
     said = f"base lost {base_lost} of {base} attempts; candidate lost {lost} of {candidate} attempts"
-    if (chance := more_by_chance(base, base_lost, candidate, lost)) > _ONE_SIDED:
-        return said, Verdict.PASS
-    verdict = Verdict.FAIL if chance <= LOSSES_ALPHA else Verdict.INCONCLUSIVE
-    return f"{verdict.name}: {said}. Equal kernels seldom differ so much: p = {chance:.2g} (Fisher)", verdict
+    said = f"{_short(model)}: {said}" if model else said
+    chance = min(1.0, family * more_by_chance(base, base_lost, candidate, lost))
+    if chance <= _ONE_SIDED:
+        verdict = Verdict.FAIL if chance <= LOSSES_ALPHA else Verdict.INCONCLUSIVE
+        return f"{verdict.name}: {said}. Equal kernels seldom differ so much: p = {chance:.2g} (Fisher)", verdict
+    # As of bad boots.
+    share, share_base, tries = lost / max(1, candidate), base_lost / max(1, base), min(base, candidate)
+    if share > share_base and excess(np.asarray(share * tries), np.asarray(share_base * tries), tries) >= EXCESS:
+        why = f"{100 * EXCESS:g} % more lost boots of the candidate are not excluded: {_MORE}"
+        return f"INCONCLUSIVE: {said}; {why}", Verdict.INCONCLUSIVE
+    return said, Verdict.PASS
 
 
 def verdict_of(groups: Sequence[FleetGroup]) -> Verdict:
@@ -428,13 +442,16 @@ def _lines(document: FleetGateDocument) -> Iterator[str]:
         f"{each.name} is worse on {where}" for each, where in zip(document.metrics, over, strict=True) if where
     ]:
         first.insert(0, f"{document.status.name}: {'; '.join(failed)}")
-    machines, judged = (sum(getattr(model, name) for model in document.models) for name in ("machines", "judged"))
+    judged, machines = _counts(document)
     look = f", looked at {document.look} boots of each kernel" if document.look else ""
-    said = f"{judged} of {machines} machines are judged, of {len(document.models)} models{look}"
+    said = f"{judged} of {counted(machines, 'machine')} judged, {counted(len(document.models), 'model')}{look}"
+    if document.status is Verdict.PASS:
+        first = [f"PASS: on every model {excluded(document.metrics)}", *filter(None, [not_judged(document)])]
     yield from _wrapped(*first, said if first else f"{document.status.name}: {said}")
     for side, kernels in zip(SIDES, document.kernels, strict=True):
         more = f" and {len(kernels) - 2} more" if len(kernels) > 2 else ""
         yield from wrapped(f"{side}: {' / '.join(kernels[:2])}{more}")
+    yield from _wrapped(*(note for note in document.notes if "base lost" in note and note not in first))
     for metric, where in zip(document.metrics, over, strict=True):
         yield ""
         yield from _told(metric, where)
@@ -447,10 +464,21 @@ def _lines(document: FleetGateDocument) -> Iterator[str]:
         kinds = Counter(out.reason.partition(":")[0] for out in others)
         said = "; ".join(f"{count} {reason}" for reason, count in kinds.most_common(3))
         yield from wrapped(f"left out, too: {len(others)} more, all in --json: {said}", 4)
-    yield from _wrapped(*(note for note in document.notes if note not in first))
-    if document.status is Verdict.PASS:
-        yield ""
-        yield from wrapped(f"on every model: {excluded(document.metrics)}")
+    yield from _wrapped(*(note for note in document.notes if "base lost" not in note and note not in first))
+
+
+def _counts(document: FleetGateDocument) -> tuple[int, int]:
+    """How many machines are judged, and how many there are. One that tells no model is of none."""
+    unknown = {out.machine for out in document.left_out if not out.model}
+    return sum(each.judged for each in document.models), sum(each.machines for each in document.models) + len(unknown)
+
+
+def not_judged(document: FleetGateDocument) -> str:
+    """The machines about which a PASS says nothing; empty if there are none, or if it is no PASS."""
+    names = list(dict.fromkeys(out.machine for out in document.left_out))
+    if document.status is not Verdict.PASS or not names:
+        return ""
+    return f"{len(names)} of {counted(_counts(document)[1], 'machine')} not judged, or not in all metrics"
 
 
 def _wrapped(*texts: str) -> Iterator[str]:

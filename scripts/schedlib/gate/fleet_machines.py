@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -23,7 +22,7 @@ from schedlib.formats.gate_document import GateMetric
 from schedlib.formats.run_file import NOT_RECORDED
 from schedlib.formats.strict import Strict, Word
 from schedlib.gate.boots import Key, Side, read_side
-from schedlib.gate.comparable import attempts_of, no_results, refuse_incomparable, without_runs
+from schedlib.gate.comparable import OfOneSide, attempts_of, no_results, refuse_incomparable
 from schedlib.gate.judging import sample_of
 from schedlib.gate.rules import Gate, GateRule
 from schedlib.gate.statistics import Values
@@ -91,9 +90,12 @@ class FleetMachine:
     attempts: tuple[tuple[int, int], ...] = ()
 
     def alike(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """What has to be as on most machines: the kernels of a model, and the units of metrics."""
+        """What has to be as on most machines: the kernels of a model, which is the base, and the units of metrics."""
         if self.metrics or self.rows:
-            yield from (((self.model, side), kernel) for side, kernel in zip(SIDES, self.kernels, strict=True))
+            sides = list(zip(SIDES, self.kernels, strict=True))
+            yield from (((self.model, side), kernel) for side, kernel in sides)
+            # In an A/A campaign it is both.
+            yield from (((f"side of {kernel}",), side) for side, kernel in sides if len(set(self.kernels)) > 1)
         units = {key: each.unit for key, each in self.metrics.items()} | {
             key: row.unit for key, row in self.rows.items()
         }
@@ -141,10 +143,10 @@ def _read_machine(gate: Gate, incomplete: bool, place: Path) -> FleetMachine:
             lacking[name] = error.observed
     read = {side.name: side for side in sides}
     try:
-        ended = [attempts_of(None, place / name, read.get(name, Side(name)))[0] for name in SIDES]
+        found = [attempts_of(None, place / name, read.get(name, Side(name))) for name in SIDES]
     except SchedlineError as error:
         return machine.without(error.observed)
-    machine = replace(machine, attempts=tuple((sum(map(bool, each)), len(each)) for each in ended))
+    machine = replace(machine, attempts=tuple((sum(map(bool, each.ends)), len(each.ends)) for each in found))
     models = sides[0].fingerprint.get("machine", frozenset()) if sides else frozenset()
     if len(models) == 1:
         machine = replace(machine, model=min(models))
@@ -161,7 +163,9 @@ def _read_machine(gate: Gate, incomplete: bool, place: Path) -> FleetMachine:
         fewer = (max(0, most - each - lost) for each, (lost, _) in zip(counts, machine.attempts, strict=True))
         attempts = ((lost + more, of + more) for (lost, of), more in zip(machine.attempts, fewer, strict=True))
         machine = replace(machine, attempts=tuple(attempts))
-        lacking = {name: why for name, side in zip(SIDES, sides, strict=True) if (why := no_results(side))}
+        removed = ["" if incomplete else each.why_incomplete(side) for each, side in zip(found, sides, strict=True)]
+        reasons = [no_results(side) or why for side, why in zip(sides, removed, strict=True)]
+        lacking = {name: why for name, why in zip(SIDES, reasons, strict=True) if why}
     if lacking:
         (lacks, reason), *both = lacking.items()
         return replace(machine, left_out=(machine.out(reason, lacks="" if both else lacks),))
@@ -170,37 +174,29 @@ def _read_machine(gate: Gate, incomplete: bool, place: Path) -> FleetMachine:
     machine = replace(machine, kernels=(sides[0].kernel, sides[1].kernel))
     metrics, rows, left_out = {}, {}, []
     for rule in gate.rules:
-        found: MetricBoots | GateMetric | LeftOut
-        if not incomplete and (why := without_runs(sides, rule.tool)):
-            found = machine.out(why, rule.key, _side_of(why))
+        judged = _metric(machine, gate, rule, *sides, incomplete=incomplete)
+        if isinstance(judged, LeftOut):
+            left_out.append(judged)
+        elif isinstance(judged, GateMetric):
+            rows[rule.key] = judged
         else:
-            found = _metric(machine, gate, rule, *sides)
-        if isinstance(found, LeftOut):
-            left_out.append(found)
-        elif isinstance(found, GateMetric):
-            rows[rule.key] = found
-        else:
-            metrics[rule.key] = found
+            metrics[rule.key] = judged
     marks = marks if metrics or rows else ()
     return replace(machine, marks=marks, metrics=metrics, rows=rows, left_out=tuple(left_out))
 
 
-def _side_of(reason: str) -> Lacks:
-    """The kernel whose runs are the reason; empty if it is not one of them."""
-    return next((side for side in SIDES if re.match(rf"{side}(?::| lacks)", reason)), "")
-
-
 def _metric(
-    machine: FleetMachine, gate: Gate, rule: GateRule, base: Side, candidate: Side
+    machine: FleetMachine, gate: Gate, rule: GateRule, base: Side, candidate: Side, *, incomplete: bool
 ) -> MetricBoots | GateMetric | LeftOut:
     try:
-        found = sample_of(rule, base, candidate)
+        found = sample_of(rule, base, candidate, incomplete=incomplete)
     except SchedlineError as error:
-        return machine.out(error.observed, rule.key, _side_of(error.observed))
+        one = error.side if isinstance(error, OfOneSide) else ""
+        return machine.out(error.observed, rule.key, next((side for side in SIDES if side == one), ""))
     if isinstance(found, GateMetric):
         if found.verdict in (Verdict.PASS, Verdict.FAIL):
             return found
-        return machine.out(found.reason, rule.key, _side_of(found.reason))
+        return machine.out(found.reason, rule.key)
     boots = min(found.boots, gate.looks[-1])
     counts = [len(side.boots) for side in found.sides]
     if boots < gate.looks[0]:

@@ -20,6 +20,7 @@ from schedlib.formats.gate_document import (
     Method,
     UnjudgedMetric,
 )
+from schedlib.formats.run_file import NOT_RECORDED
 from schedlib.formats.tables import table
 from schedlib.gate.rules import EXCESS
 from schedlib.progress import counted, printable, wrapped
@@ -32,8 +33,10 @@ _MOST_SHOWN = 12
 
 SAME_KERNEL = "base and candidate are the same kernel: an A/A campaign"
 
-_ABOVE = re.compile(r"(?:[A-Z]+: )?(?:base lost|looks at|looked at) ")
-"""What the notes that stand above the tables begin with."""
+_ABOVE = re.compile(
+    r"(?:[A-Z]+: )?(?:base lost |looks at |looked at |incomplete, as you say: |trusted: |these are runs )"
+)
+"""What the notes that stand above the tables begin with: why a reader may trust the verdict, or not."""
 
 _NAME = 26
 """Width of a metric's name in a table."""
@@ -139,6 +142,10 @@ def slower(document: GateDocument) -> str:
     return f"slower within what is not excluded: {told}" if rows else ""
 
 
+def last_line(status: Verdict, more: str) -> str:
+    return f"verdict: {status.name}{more and ', '}{more}"
+
+
 def beside(document: GateDocument) -> list[str]:
     """What a reader has to know beside the verdict: slower in spite of a PASS, and bad boots of the base."""
     bad = sorted({boot for row in document.metrics for boot in row.far_base})
@@ -168,7 +175,11 @@ def banner(document: GateDocument) -> str:
 def _worse(row: GateMetric) -> str:
     """Of a metric that fails: by how much, and what was allowed."""
     budget = f", budget {row.budget:g}{per(row)}" if row.method is not Method.EQUAL else ""
-    return row.reason if row.change is None else f"{signed(abs(row.change))[1:]}{per(row)} worse{budget}"
+    if row.change is None:
+        return row.reason
+    sign = -1 if row.direction == "higher" else 1
+    ends = " to ".join(signed(end).removeprefix("+") for end in sorted(sign * end for end in ends_of(row)))
+    return f"{signed(abs(row.change))[1:]}{per(row)} worse ({ends}){budget}"
 
 
 def _reasons(rows: Sequence[GateMetric]) -> dict[str, list[str]]:
@@ -181,6 +192,11 @@ def _reasons(rows: Sequence[GateMetric]) -> dict[str, list[str]]:
 def _first(document: GateDocument) -> list[str]:
     """The notes that decide, and that both kernels are the same one."""
     return [note for note in document.notes if note == SAME_KERNEL or note.startswith(f"{document.status.name}: ")]
+
+
+def above(document: GateDocument) -> list[str]:
+    """The notes that stand above the tables."""
+    return [note for note in document.notes if _ABOVE.match(note) and note not in _first(document)]
 
 
 def excluded(metrics: Sequence[JudgedMetric]) -> str:
@@ -217,7 +233,7 @@ def text(document: GateDocument) -> str:
     said += [note for note in _first(document) if note not in said[0]]
     lines = [line for each in said for line in wrapped(each)]
     lines += [*_side(document.base), *_side(document.candidate)]
-    lines += [line for each in document.notes if _ABOVE.match(each) and each not in said for line in wrapped(each)]
+    lines += [line for each in above(document) for line in wrapped(each)]
     lines += ["", *_tables(document.metrics), ""]
     lines += [line for each in _told(document, said[0]) for line in wrapped(each)]
     lines += _shown(document.shown)
@@ -227,7 +243,8 @@ def text(document: GateDocument) -> str:
 
 
 def _side(side: GateSide) -> list[str]:
-    return wrapped(f"{side.name}: {side.kernel}; {counted(len(side.boots), 'boot')}, {counted(side.runs, 'run')}")
+    kernel = f"{side.directory}, kernel not recorded" if side.kernel == NOT_RECORDED else side.kernel
+    return wrapped(f"{side.name}: {kernel}; {counted(len(side.boots), 'boot')}, {counted(side.runs, 'run')}")
 
 
 def _tables(metrics: Sequence[GateMetric]) -> Iterator[str]:

@@ -87,8 +87,8 @@ def add_parser(verbs: Verbs) -> None:
         text="""
         Reads the files that `schedline gate BASE CANDIDATE --json DIR/NAME.json` wrote, one for each gate. A metric
         creeps if it became worse by more than its budget over several gates. That is FAIL if the gates' own changes say
-        so, too, and INCONCLUSIVE if the machine may have done it, or if there are fewer than 8 gates. Nor is it a PASS
-        if a gate failed, whatever passed later.""",
+        so, too, and INCONCLUSIVE if the machine may have done it, or if fewer than 8 gates decided. Nor is it a PASS if
+        a gate failed, whatever passed later, or if the newest one decided nothing.""",
         operands="DIR",
         options=HistoryOptions,
         read=_checked_history,

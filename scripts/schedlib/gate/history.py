@@ -139,11 +139,7 @@ def history_of(gates: Sequence[GateDocument]) -> HistoryDocument:
     series = tuple(_series(points) for points in _metrics(gates).values())
     # A metric that is new does not hide the others, unless it looks worse already.
     verdicts = [each.status for each in series if len(each.levels) >= LEAST or each.worse > each.budget]
-    # A gate that was judged again is what the last one says, and an ERROR may not tell its boots.
-    judged = {_pair(gate): gate for gate in sorted(gates, key=lambda gate: gate.started)}
-    newest = {_machine(gate): gate.status for gate in sorted(judged.values(), key=_when)}
-    if _failed(gates) or Verdict.ERROR in newest.values():
-        verdicts.append(Verdict.INCONCLUSIVE)
+    verdicts += [Verdict.INCONCLUSIVE] * bool(_no_pass(gates))
     return HistoryDocument(
         schema="gate-history-3",
         tool=TOOL,
@@ -209,12 +205,21 @@ def _pair(gate: GateDocument) -> tuple[object, ...]:
     return _machine(gate), gate.gates, rules, _id(gate.base), _id(gate.candidate)
 
 
-def _failed(gates: Sequence[GateDocument]) -> list[str]:
-    """The pairs of kernels of which a gate failed, for whatever reason, and what came later: a PASS may be chance."""
+def _no_pass(gates: Sequence[GateDocument]) -> list[str]:
+    """What no level can make good: a newest gate of a machine that decided nothing, and pairs of kernels of which a
+    gate failed, for whatever reason, whatever came later: a PASS may be chance.
+    """
+    # A gate that was judged again is what the last one says, and an ERROR may not tell its boots.
+    judged = {_pair(gate): gate for gate in sorted(gates, key=lambda gate: gate.started)}
+    newest = {_machine(gate): gate for gate in sorted(judged.values(), key=_when)}
+    said = [
+        f"the newest gate is {gate.status.name}, of {_kernels(gate)}"
+        for gate in newest.values()
+        if gate.status in (Verdict.ERROR, Verdict.INCONCLUSIVE)
+    ]
     found: dict[tuple[object, ...], list[GateDocument]] = {}
     for gate in gates:
         found.setdefault(_pair(gate), []).append(gate)
-    said = []
     for pair in found.values():
         if fails := [place for place, gate in enumerate(pair) if gate.status is Verdict.FAIL]:
             last = pair[fails[-1]]
@@ -279,6 +284,8 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
     status, reason = Verdict.PASS, ""
     if len(levels) < LEAST:
         status, reason = Verdict.INCONCLUSIVE, f"{len(levels)} gates; creep shows in {LEAST} or more"
+    elif (decided := sum(metric.verdict in (Verdict.PASS, Verdict.FAIL) for _, metric in points)) < LEAST:
+        status, reason = Verdict.INCONCLUSIVE, f"{decided} of {len(levels)} gates decided; {LEAST} or more have to"
     elif worse > last.budget:
         crept = f"worse by {worse:.3g} {last.change_unit}, over the budget of {last.budget:g}"
         status = Verdict.FAIL if shown else Verdict.INCONCLUSIVE
@@ -325,6 +332,6 @@ def history_text(found: HistoryDocument, gates: Sequence[GateDocument]) -> str:
         values = str(len(each.levels)), f"{each.means[0]:.5g}", f"{each.means[-1]:.5g}", f"{each.worse:.1f}{unit}"
         rows.append((printable(each.name)[:26], *values, each.status.name))
     out += ["", *table(rows, "<26>6>11>11>9  <")]
-    out += [row for each in _failed(gates) for row in wrapped(f"no PASS: {each}")]
+    out += [row for each in _no_pass(gates) for row in wrapped(f"no PASS: {each}")]
     out += [row for each in found.series if each.reason for row in wrapped(f"{each.name}: {each.reason}")]
     return "\n".join(out).rstrip()

@@ -18,7 +18,14 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import GateMetric, Method, finite
 from schedlib.gate import statistics
 from schedlib.gate.boots import About, Figure, Side
-from schedlib.gate.comparable import disturbed, order_problem, unequal_samples, without_runs
+from schedlib.gate.comparable import (
+    LacksMetric,
+    OfOneSide,
+    disturbed,
+    order_problem,
+    refuse_fewer_runs,
+    unequal_samples,
+)
 from schedlib.gate.decision import MISSED, Limits, LookEvidence, decide, excess, far_boots, look_evidence, together
 from schedlib.gate.gate_options import MOST_BOOTS
 from schedlib.gate.rules import EXCESS, Gate, GateRule
@@ -105,11 +112,11 @@ class Sample:
         slower = limits.without(sides[1], limits.detect)[0] > np.median(sides[0])
         if constant and not slower and np.ptp(sides[0]) > self.step(boots):
             return f"all boots of the candidate have the same value, and not those of the base: {_CLOCK}"
-        unit = f"is it in another unit than {self.unit}?"
-        if self.unit in _TIMES and self.rule.direction == "lower" and candidate * UNIT_FACTOR < base:
-            return f"the candidate has less than 1 / {UNIT_FACTOR} of the base's: {unit}"
-        if self.rule.direction == "higher" and not self.rule.absolute and candidate > base * UNIT_FACTOR:
-            return f"the candidate has more than {UNIT_FACTOR} times the base's: {unit}"
+        unit, best = f"is it in another unit than {self.unit}?", abs(float(np.min(sides[1])))
+        if self.unit in _TIMES and self.rule.direction == "lower" and best * UNIT_FACTOR < base:
+            return f"a boot of the candidate has less than 1 / {UNIT_FACTOR} of the base's: {unit}"
+        if self.rule.direction == "higher" and not self.rule.absolute and best > base * UNIT_FACTOR:
+            return f"a boot of the candidate has more than {UNIT_FACTOR} times the base's: {unit}"
         return unequal_samples(*self.first(boots), self.rule.key)
 
     def behind(self, look: int, gate: Gate) -> str:
@@ -135,16 +142,23 @@ def judge(gate: Gate, base: Side, candidate: Side, *, incomplete: bool = False) 
     Args:
         incomplete: somebody knows why some boots have no run of a tool.
     """
-    found = []
+    found: list[GateMetric | Sample] = []
     for rule in gate.rules:
-        lacking = "" if incomplete else without_runs((base, candidate), rule.tool)
-        found.append(metric_row(rule, "", Verdict.ERROR, lacking) if lacking else sample_of(rule, base, candidate))
+        try:
+            found.append(sample_of(rule, base, candidate, incomplete=incomplete))
+        except LacksMetric as error:
+            found.append(metric_row(rule, "", Verdict.ERROR, error.observed))
     judged = iter(_at_the_last_look(gate, [each for each in found if isinstance(each, Sample)]))
     return [next(judged) if isinstance(each, Sample) else each for each in found]
 
 
-def sample_of(rule: GateRule, *sides: Side) -> GateMetric | Sample:
-    """The boots of a metric; or its row, if it cannot be tested or has to be equal."""
+def sample_of(rule: GateRule, *sides: Side, incomplete: bool) -> GateMetric | Sample:
+    """The boots of a metric; or its row, if it cannot be tested or has to be equal.
+
+    Raises OfOneSide: one kernel's runs are the reason that it cannot be judged.
+    """
+    if not incomplete:
+        refuse_fewer_runs(sides, rule.tool)
     if any(rule.key not in side.about for side in sides):
         return _missing(rule, *sides)
     unit = _unit(rule, *(side.about[rule.key] for side in sides))
@@ -152,9 +166,10 @@ def sample_of(rule: GateRule, *sides: Side) -> GateMetric | Sample:
     for side in (base, candidate):
         if short := sum(len(boot.values(rule.key)) < boot.runs[rule.tool] for boot in side.boots):
             reason = f"{side.name}: runs of {rule.tool} in {short} of {len(side.boots)} boots lack it"
-            return metric_row(rule, unit, Verdict.ERROR, f"{reason}; the missing ones could be the slow ones")
+            raise LacksMetric(side.name, f"{reason}; the missing ones could be the slow ones")
         if len(side.boots) > MOST_BOOTS:
-            raise SchedlineError(
+            raise OfOneSide(
+                side.name,
                 f"{side.name} has {len(side.boots)} boots with {rule.tool}, more than {MOST_BOOTS}",
                 "check that boot_id is the kernel's, and give the boots of one campaign",
             )
@@ -175,7 +190,7 @@ def _missing(rule: GateRule, *sides: Side) -> GateMetric:
     reasons = [side.why_absent(rule.key) for side in lacking]
     if len(lacking) == 1:
         why = f"{lacking[0].name} lacks it ({reasons[0] or 'no reason given'}), and the other side has it"
-        return metric_row(rule, "", Verdict.ERROR, why)
+        raise LacksMetric(lacking[0].name, why)
     if all(reasons):
         return metric_row(rule, "", Verdict.INCONCLUSIVE, f"not measured here: {reasons[0]}")
     measured = sorted({key for side in sides for key in side.about})
@@ -251,7 +266,7 @@ def values_of(rule: GateRule, *sides: Side, unit: str = "") -> tuple[Values, ...
                 wrong = few_for(rule.name, figure) or wrong
             if wrong:
                 next_step = "find out what measured that, and remove or repeat the run"
-                raise SchedlineError(f"{side.name}: {' '.join(rule.key)} {wrong} ({boot.id})", next_step)
+                raise OfOneSide(side.name, f"{side.name}: {' '.join(rule.key)} {wrong} ({boot.id})", next_step)
         found.append(rule.sign * np.array([boot.figures[rule.key].of(rule.method) for boot in side.boots]))
     return tuple(found)
 

@@ -321,6 +321,7 @@ CHANGES: Sequence[tuple[Sequence[Change], int | None, str]] = [
     ([each("candidate", of_metric(n=400))], 3, "has 1000 samples and that of the candidate 400"),
     ([each("candidate", faster(0.02))], 0, ""),
     ([each("candidate", faster(0.001))], 3, "is it in another unit than ns?"),
+    ([each("candidate", faster(0.001), 5)], 3, "is it in another unit than ns?"),
     # A boot with far more samples, in the place of another one.
     ([lambda there: (there.candidate / "00019.json").unlink(), boot(10_001, 195, n=100_000)], 3, "x has 100000"),
     ([lambda there: (there.candidate / "00019.json").unlink(), boot(10_001, 195, n=1_900)], 0, ""),

@@ -285,3 +285,19 @@ def test_what_is_no_gate_is_refused(content: str | None, tmp_path: Path) -> None
         (tmp_path / "one.json").write_text(content)
     with pytest.raises(SchedlineError, match="is no gate-4" if content else "holds no document of a gate"):
         read_gates(tmp_path)
+
+
+@pytest.mark.parametrize("undecided", [20, 13, 12, 1])
+def test_gates_that_decided_nothing_are_no_history(undecided: int) -> None:
+    """Twenty INCONCLUSIVE gates were a PASS, and so was a history whose newest gate is one."""
+    lot, gates = np.random.default_rng(3), []
+    for number in range(20):
+        values = tuple(10_000 * math.exp(0.01 * each) for each in lot.standard_normal(2))
+        verdict = Verdict.PASS if 0 < number < 20 - undecided else Verdict.INCONCLUSIVE
+        if undecided == 12:
+            verdict = Verdict.PASS if number >= undecided else Verdict.INCONCLUSIVE
+        gates.append(past(number, f"k{number}", f"k{number + 1}", (values[0], values[1]), verdict=verdict))
+    found, text = history_of(gates), history_text(history_of(gates), gates)
+    assert found.status is (Verdict.PASS if undecided == 12 else Verdict.INCONCLUSIVE)
+    assert ("of 20 gates decided; 8 or more have to" in text) is (undecided > 12)
+    assert ("no PASS: the newest gate is INCONCLUSIVE, of 7.3-k19 -> 7.3-k20" in text) is (undecided != 12)

@@ -380,7 +380,7 @@ def test_page_says_everything(told: GateDocument) -> None:
     assert found.startswith("<!DOCTYPE html>\n")
     seen = stands_alone(found)
     said = " ".join(seen.text.split())
-    assert said.count("FAIL") >= 3 and "timer.p99 28.9 % worse, budget 3 %" in said
+    assert said.count("FAIL") >= 3 and "timer.p99 28.9 % worse (25.0 to 33.6), budget 3 %" in said
     for row in told.metrics:
         assert row.name in said and row.tool in said and row.reason in said
     parts = ["no CPU is in a cluster", "rt_wakeup far", "one node: no memory is far", "schedline gate 'a b' c"]

@@ -10,7 +10,7 @@ from math import comb
 from pathlib import Path
 
 import pytest
-from campaigns import GATES, RUN_PLAN, Campaign, noise, rewrite, told
+from campaigns import GATES, RUN_PLAN, Campaign, minute_of, noise, rewrite, told
 from msgspec.structs import replace
 
 from schedlib.formats import document
@@ -34,18 +34,24 @@ def campaign(tmp_path: Path) -> Campaign:
 def write_plan(campaign: Campaign, base_lost: int, candidate_lost: int, *, pairs: bool = False, none: str = "") -> None:
     """A plan whose attempts are ten done ones of each kernel, but of `none`, and some that were lost."""
     kernels = tuple(BootedKernel(label, f"7.3.4-{label}", "true") for label in ("base", "candidate"))
-    place, blocks = campaign.place.parent, (("base", "candidate"),) * 10 if pairs else (("base", "candidate") * 10,)
+    place, ends = campaign.place.parent, {"base": base_lost, "candidate": candidate_lost}
+    boots = sorted(((label, n) for label in ends for n in range(10)), key=lambda each: minute_of(*each))
+    order = tuple(label for label, _ in boots)
+    blocks = tuple(zip(order[::2], order[1::2], strict=True)) if pairs else (order,)
     plan = GatePlan(
         schema="gate-plan-1", kernels=kernels, blocks=blocks, looks=(10,), seed=1, suite="quick", only=(), runs=1,
         gates="default", losses=5,
     )  # fmt: skip
     document.write(place / PLAN_FILE, plan)
-    ends = {"base": base_lost, "candidate": candidate_lost}
     attempts = [
-        BootAttempt(n, label, "done", "0", f"{label}-0-{n}", "") for label in ends for n in range(10) if label != none
+        BootAttempt(at, label, "done", "0", f"{label}-0-{n}", "")
+        for at, (label, n) in enumerate(boots)
+        if label != none
     ]
     attempts += [
-        BootAttempt(0, label, "cut", "0", "1", "it was reset") for label, nr in ends.items() for _ in range(nr)
+        BootAttempt(order.index(label), label, "cut", "0", "1", "it was reset")
+        for label, number in ends.items()
+        for _ in range(number)
     ]
     progress = GateProgress(schema="gate-progress-1", attempts=tuple(attempts), looks=(), ended="")
     document.write(place / PROGRESS_FILE, progress)
@@ -55,12 +61,12 @@ def write_plan(campaign: Campaign, base_lost: int, candidate_lost: int, *, pairs
     ("base_lost", "candidate_lost", "code", "said"),
     [
         (0, 0, 0, "base lost 0 of 10 attempts; candidate lost 0 of 10 attempts"),
-        (0, 1, 3, "INCONCLUSIVE: base lost 0 of 10 attempts; candidate lost 1 of 11 attempts (boot 1: cut, it was"),
+        (0, 1, 3, "INCONCLUSIVE: base lost 0 of 10 attempts; candidate lost 1 of 11 attempts (boot 2: cut, it was"),
         (0, 5, 3, "candidate lost 5 of 15 attempts"),
         (0, 12, 1, "FAIL: base lost 0 of 10 attempts; candidate lost 12 of 22 attempts"),
-        (0, 12, 1, "boot 1: cut, it was reset; and 9 more)"),
+        (0, 12, 1, "boot 2: cut, it was reset; and 9 more)"),
         (2, 5, 3, "that may be chance"),
-        (3, 3, 0, "boot 1: cut, it was reset); candidate lost 3 of 13 attempts (boot 1: cut"),
+        (3, 3, 0, "boot 1: cut, it was reset); candidate lost 3 of 13 attempts (boot 2: cut"),
         (6, 0, 0, "base lost 6 of 16"),
     ],
 )
@@ -75,36 +81,25 @@ def test_lost_attempts_of_a_plan(base_lost: int, candidate_lost: int, code: int,
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (
-            "no progress",
-            "lost-0 lacks 1 of 1 runs; lost-1 lacks 1 of 1 runs; lost-2 lacks 1 of 1 runs). No plan: boots",
-        ),
         ("beside the plan", "lost-0 lacks 1 of 1 runs; lost-1 lacks"),
         (
             "renamed",
-            "boot 1: cut, it was reset; boot 1: cut, it was reset; boot 1: cut, it was reset); that may be chance",
+            "boot 2: cut, it was reset; boot 2: cut, it was reset; boot 2: cut, it was reset); that may be chance",
         ),
-        ("elsewhere", "boot 1: cut, it was reset; boot 1"),
-        ("removed", "candidate-0-0 was done, and has no runs here"),
+        ("elsewhere", "boot 2: cut, it was reset; boot 2"),
     ],
 )
 def test_losses_that_the_progress_of_a_plan_does_not_tell(change: str, said: str, campaign: Campaign) -> None:
     """All of these passed, some of them with "lost 0 of 0 attempts"."""
     write_plan(campaign, 0, 3 if change in ("renamed", "elsewhere") else 0)
     base, candidate = campaign.base, campaign.candidate
-    if change in ("no progress", "beside the plan"):
+    if change == "beside the plan":
         for place in range(3):
             document.write(candidate / f"lost-{place}" / PLAN, RUN_PLAN)
-    if change == "no progress":
-        (campaign.place.parent / PROGRESS_FILE).unlink()
     elif change == "renamed":
         base, candidate = (each.rename(each.with_name(f"my-{each.name}")) for each in (base, candidate))
     elif change == "elsewhere":
         base = base.rename(campaign.place.parent.with_name("other"))
-    elif change == "removed":
-        campaign.boots(noise(3, 3), noise(4, 3), first=3000)
-        for path in sorted(candidate.glob("*.json"))[:3]:
-            path.unlink()
     code, text = told("gate", base, candidate, *campaign.words()[3:])
     assert code == 3 and f"candidate lost 3 of 13 attempts ({said}" in text
 
@@ -147,14 +142,14 @@ def test_boots_that_were_cut_and_no_plan_tells_their_kernel(campaign: Campaign) 
     assert campaign.told()[0] == 3
     (campaign.place.parent / PROGRESS_FILE).unlink()
     code, said = campaign.told()
-    assert code is None and "cut/1 is a boot that was cut, and nothing tells which kernel it was" in said
+    assert code is None and "is a campaign without progress.json: nothing tells which boots were lost" in said
 
 
 def test_a_boot_of_a_plan_that_still_runs_is_not_lost(campaign: Campaign) -> None:
     write_plan(campaign, 0, 0)
     path = campaign.place.parent / PROGRESS_FILE
     progress = document.read(path, GateProgress, "")
-    running = BootAttempt(20, "candidate", "running", "0", "here", "")
+    running = BootAttempt(19, "candidate", "running", "0", "here", "")
     document.write(path, replace(progress, attempts=(*progress.attempts, running)))
     document.write(campaign.candidate / "here" / PLAN, RUN_PLAN)
     code, said = campaign.told()
@@ -275,7 +270,7 @@ def test_progress_that_is_older_than_the_runs(campaign: Campaign) -> None:
     write_plan(campaign, 0, 0)
     campaign.boots(noise(3, 2), [], first=1000)
     code, said = campaign.told()
-    assert code == 3 and "the candidate has 10 boots and the base 12" in said
+    assert code is None and "does not know the boot base-1000-0" in said
 
 
 def test_a_boot_whose_directory_has_another_name_is_one(campaign: Campaign) -> None:
@@ -317,14 +312,18 @@ def test_a_kernel_against_itself_is_told_first(campaign: Campaign) -> None:
     [
         ("swapped", None, "the plan has base as the base"),
         ("renamed to each other", None, "the plan has 7.3.4-base as base, and there are runs of 7.3.4-candidate"),
-        ("unknown cut boots", None, "does not know cut/1"),
-        ("never ended", 3, "candidate lost 3 of 13 attempts (boot 1: it never ended; boot 1: it never ended"),
+        ("unknown cut boots", None, "does not know the boot 1"),
+        ("unknown boots", None, "does not know the boot base-2000-0"),
+        ("lost ones of the other kernel", None, "has base at another place than plan.json"),
+        ("another order", None, "and their runs say the opposite"),
+        ("never ended", 3, "candidate lost 3 of 13 attempts (boot 2: it never ended; boot 2: it never ended"),
     ],
 )
 def test_a_plan_that_contradicts_the_runs(how: str, code: int | None, said: str, campaign: Campaign) -> None:
     """All of these passed."""
     write_plan(campaign, 0, 0)
-    base, candidate = campaign.base, campaign.candidate
+    base, candidate, path = campaign.base, campaign.candidate, campaign.place.parent / PROGRESS_FILE
+    progress = document.read(path, GateProgress, "")
     if how == "swapped":
         base, candidate = candidate, base
     elif how == "renamed to each other":
@@ -333,10 +332,58 @@ def test_a_plan_that_contradicts_the_runs(how: str, code: int | None, said: str,
         (campaign.place / "x").rename(candidate)
     elif how == "unknown cut boots":
         document.write(campaign.place.parent / "cut/1" / PLAN, RUN_PLAN)
+    elif how == "unknown boots":
+        campaign.boots(noise(3, 2), noise(4, 2), first=2000)
+    elif how.startswith("lost ones"):
+        attempts = [replace(each, kernel="base") if each.place == 1 else each for each in progress.attempts]
+        document.write(path, replace(progress, attempts=tuple(attempts)))
+    elif how == "another order":
+        document.write(path, replace(progress, attempts=tuple(reversed(progress.attempts))))
     else:
-        path = campaign.place.parent / PROGRESS_FILE
-        progress = document.read(path, GateProgress, "")
-        begun = [BootAttempt(0, "candidate", "running", "0", f"x{number}", "") for number in range(3)]
+        begun = [BootAttempt(1, "candidate", "running", "0", f"x{number}", "") for number in range(3)]
         document.write(path, replace(progress, attempts=(*begun, *progress.attempts)))
     found, text = told("gate", base, candidate, *campaign.words()[3:])
     assert (found, said in " ".join(text.split())) == (code, True), text
+
+
+@pytest.mark.parametrize("name", [PLAN_FILE, PROGRESS_FILE])
+def test_a_campaign_without_its_plan_or_progress(name: str, campaign: Campaign) -> None:
+    """Twelve lost boots of the candidate were forgotten with them: it passed."""
+    write_plan(campaign, 0, 12)
+    (campaign.place.parent / name).unlink()
+    code, said = campaign.told()
+    assert code is None and f"campaign is a campaign without {name}: nothing tells which boots were lost" in said
+
+
+@pytest.mark.parametrize("planned", [False, True])
+@pytest.mark.parametrize("which", ["runs of each boot", "boots of the base"])
+def test_runs_that_somebody_removed(which: str, planned: bool, campaign: Campaign) -> None:
+    """The fast ones of the base, or the slow ones of the candidate: it passed, also without a word."""
+    order = tuple(replace(each, number=number) for each in RUN_PLAN.order for number in (1, 2, 3))
+    for side in (campaign.base, campaign.candidate):
+        for place, path in enumerate(sorted(side.glob("*.json"))):
+            boot = side / f"{side.name}-0-{place}"
+            document.write(boot / PLAN, replace(RUN_PLAN, order=order if which == "runs of each boot" else order[:1]))
+            path.rename(boot / order[0].file)
+    if planned:
+        write_plan(campaign, 0, 0)
+    if which == "boots of the base":
+        shutil.rmtree(campaign.base / "base-0-3")
+    campaign.gates = GATES.replace("[10, 20]", "[9]")
+    code, said = campaign.told()
+    removed = (
+        "base-0-3 was done, and has no runs here" if which == "boots of the base" else "base-0-0 lacks 2 of 3 runs"
+    )
+    # Without a plan nobody knows of a boot that left nothing.
+    known = planned or which == "runs of each boot"
+    assert (code, f"ERROR: base: {removed}" in said) == ((2, True) if known else (0, False))
+    assert campaign.told("--incomplete", "the disk was full")[0] == 0
+
+
+def test_a_directory_of_a_boot_without_a_run(campaign: Campaign) -> None:
+    """It has what `schedline run` leaves when the machine crashes at once. It passed."""
+    for name in ("lost", "other"):
+        (campaign.candidate / name).mkdir()
+    (campaign.candidate / "other/console.log").write_text("[    0.000000] Linux version")
+    code, said = campaign.told()
+    assert code == 3 and "candidate lost 2 of 12 attempts (lost has no run; other has no run)" in said
