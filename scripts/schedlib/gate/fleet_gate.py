@@ -451,11 +451,11 @@ def _lines(document: FleetGateDocument) -> Iterator[str]:
     for side, kernels in zip(SIDES, document.kernels, strict=True):
         more = f" and {len(kernels) - 2} more" if len(kernels) > 2 else ""
         yield from wrapped(f"{side}: {' / '.join(kernels[:2])}{more}")
-    yield from _wrapped(*(note for note in document.notes if "base lost" in note and note not in first))
+    yield from _wrapped(*(note for note in document.notes if note not in first))
     for metric, where in zip(document.metrics, over, strict=True):
         yield ""
         yield from _told(metric, where)
-    if document.left_out or document.notes:
+    if document.left_out:
         yield ""
     for out in document.left_out[:_LISTED]:
         name = f" ({out.metric})" if out.metric else ""
@@ -464,7 +464,6 @@ def _lines(document: FleetGateDocument) -> Iterator[str]:
         kinds = Counter(out.reason.partition(":")[0] for out in others)
         said = "; ".join(f"{count} {reason}" for reason, count in kinds.most_common(3))
         yield from wrapped(f"left out, too: {len(others)} more, all in --json: {said}", 4)
-    yield from _wrapped(*(note for note in document.notes if "base lost" not in note and note not in first))
 
 
 def _counts(document: FleetGateDocument) -> tuple[int, int]:

@@ -229,6 +229,19 @@ def _no_pass(gates: Sequence[GateDocument]) -> list[str]:
     return said
 
 
+def _gaps(gates: Sequence[GateDocument]) -> list[str]:
+    """The releases of each machine that no gate compares, although it has gates before and behind."""
+    machines: dict[str, list[GateDocument]] = {}
+    for gate in gates:
+        machines.setdefault(_machine(gate), []).append(gate)
+    return [
+        f"no gate here compares {after.base.kernel} with {gate.candidate.kernel}, or with what was before"
+        for found in machines.values()
+        for at, (gate, after) in enumerate(pairwise(found), 1)
+        if _id(after.base) not in {_id(side) for each in found[:at] for side in (each.base, each.candidate)}
+    ]
+
+
 def _metrics(gates: Sequence[GateDocument]) -> Mapping[tuple[str, ...], list[_Point]]:
     """For each machine and metric the last gate of each pair of kernels that has values, in the order of time."""
     found: dict[tuple[str, ...], dict[tuple[object, ...], _Point]] = {}
@@ -333,5 +346,6 @@ def history_text(found: HistoryDocument, gates: Sequence[GateDocument]) -> str:
         rows.append((printable(each.name)[:26], *values, each.status.name))
     out += ["", *table(rows, "<26>6>11>11>9  <")]
     out += [row for each in _no_pass(gates) for row in wrapped(f"no PASS: {each}")]
+    out += [row for each in _gaps(gates)[-_SHOWN:] for row in wrapped(each)]
     out += [row for each in found.series if each.reason for row in wrapped(f"{each.name}: {each.reason}")]
     return "\n".join(out).rstrip()

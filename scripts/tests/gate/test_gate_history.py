@@ -301,3 +301,11 @@ def test_gates_that_decided_nothing_are_no_history(undecided: int) -> None:
     assert found.status is (Verdict.PASS if undecided == 12 else Verdict.INCONCLUSIVE)
     assert ("of 20 gates decided; 8 or more have to" in text) is (undecided > 12)
     assert ("no PASS: the newest gate is INCONCLUSIVE, of 7.3-k19 -> 7.3-k20" in text) is (undecided != 12)
+
+
+def test_a_gate_that_is_not_there_is_told() -> None:
+    """Whoever removed the one that failed had a PASS without a word of it."""
+    gates = chain(np.random.default_rng(4), [0.0] * 12)
+    assert "no gate here" not in history_text(history_of(gates), gates)
+    text = history_text(history_of(gates[:5] + gates[6:]), gates[:5] + gates[6:])
+    assert text.count("no gate here compares 7.3-k6 with 7.3-k5, or with what was before") == 1
