@@ -373,7 +373,8 @@ def attempts_of(campaign: Campaign | None, directory: Path, side: Side) -> Attem
             planned.append((one.boot_id, why))
     for place in sorted(each for each in directory.glob("[!.]*") if each.is_dir()):
         if not (place / PLAN).is_file():
-            if not any(place.rglob("*.json")):
+            # Files of other tools have other names.
+            if "unit" not in side.fingerprint and not any(place.rglob("*.json")):
                 begun.setdefault(place.name, f"{place.name} has no run")
             continue
         order = document.read(place / PLAN, RunPlan, "do that boot again, or move its directory elsewhere").order

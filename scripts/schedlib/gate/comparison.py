@@ -127,6 +127,8 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     if not options.incomplete and not read:
         failed += filter(None, map(comparable.Attempts.why_incomplete, attempts, sides))
     notes += [f"ERROR: {said}" for said in failed]
+    if campaign and (planned := Path(campaign.plan.gates).stem) != gate.name:
+        notes.append(f"the plan has the gates {planned}, and these are {gate.name}: were they chosen after the boots?")
     if comparable.in_pairs(campaign, base, candidate):
         gate = replace(gate, pairs=True)
         notes.append(

@@ -34,7 +34,7 @@ _MOST_SHOWN = 12
 SAME_KERNEL = "base and candidate are the same kernel: an A/A campaign"
 
 _ABOVE = re.compile(
-    r"(?:[A-Z]+: )?(?:base lost |looks at |looked at |incomplete, as you say: |trusted: |these are runs )"
+    r"(?:[A-Z]+: )?(?:base lost |looks at |looked at |incomplete, as you say: |trusted: |the plan has |these are runs )"
 )
 """What the notes that stand above the tables begin with: why a reader may trust the verdict, or not."""
 

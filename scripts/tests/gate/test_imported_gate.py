@@ -264,3 +264,14 @@ def test_runs_of_schedline_are_judged_as_before(tmp_path: Path) -> None:
     assert "governor differs" in campaign.told()[1]
     campaign.save(campaign.base, "{")
     assert "it is no whole JSON document" in campaign.told()[1]
+
+
+def test_a_directory_for_each_boot_is_no_lost_boot(tmp_path: Path) -> None:
+    """Files of other tools are not called *.json."""
+    lot = np.random.default_rng(1)
+    for side in ("base", "candidate"):
+        for number, value in enumerate(1000 * np.exp(0.03 * lot.standard_normal(8))):
+            hackbench(tmp_path / side / str(number), [float(value)], first=2 * number + (side == "candidate"))
+    words = ("gate", tmp_path / "base", tmp_path / "candidate", "--unit", "boot", "--trust", "--detect", "25")
+    code, said = told(*words)
+    assert code == 0 and "candidate lost 0 of 8 attempts" in said

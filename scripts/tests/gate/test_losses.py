@@ -74,6 +74,7 @@ def test_lost_attempts_of_a_plan(base_lost: int, candidate_lost: int, code: int,
     write_plan(campaign, base_lost, candidate_lost)
     found, text = campaign.told()
     assert found == code and said in text and "No plan" not in text
+    assert text.index("the plan has the gates default, and these are gates") < text.index("metric base")
     # What decides is the first line.
     assert text.startswith(("FAIL: base lost", "INCONCLUSIVE: base lost")) == (code > 0)
 
