@@ -186,7 +186,7 @@ def losses_of(machines: Sequence[FleetMachine]) -> tuple[str, Verdict]:
     names = ["", *models] if len(models) > 1 else [""]
     found = [_losses(name, machines, len(names)) for name in names]
     verdict = worst(each for _, each in found)
-    return f"{next(said for said, each in found if each is verdict)}. {UNSEEN}", verdict
+    return f"{next(said for said, each in found if each is verdict)}; {UNSEEN}", verdict
 
 
 def _losses(model: str, machines: Sequence[FleetMachine], family: int) -> tuple[str, Verdict]:

@@ -159,7 +159,9 @@ def banner(document: GateDocument) -> str:
     verdict, metrics = document.status, _told_apart(document).metrics
     if verdict is Verdict.PASS:
         bad = document.bad_boots
-        boots = f"; up to {100 * bad:.0f} % of its boots may be far slower (95 %)" if bad is not None else ""
+        boots = (
+            f"; up to {100 * bad:.0f} % of the candidate's boots may be far slower (95 %)" if bad is not None else ""
+        )
         if any(row.far or row.far_base for row in metrics):
             boots += f"; not {100 * EXCESS:.0f} % more of them than of the base's"
         return f"{excluded(metrics)}{boots}"

@@ -239,13 +239,18 @@ def with_bad_boots(place: Path, base: int, candidate: int) -> GateDocument:
 @pytest.mark.parametrize(
     ("base", "candidate", "verdict", "said"),
     [
-        (0, 0, Verdict.PASS, "timer.p99 is not 25 % worse; up to 26 % of its boots may be far slower (95 %)"),
+        (
+            0,
+            0,
+            Verdict.PASS,
+            "timer.p99 is not 25 % worse; up to 26 % of the candidate's boots may be far slower (95 %)",
+        ),
         # With one bad boot of 20 it is not true that 14 % are excluded.
         (
             1,
             1,
             Verdict.PASS,
-            "up to 22 % of its boots may be far slower (95 %); not 25 % more of them than of the base's",
+            "up to 22 % of the candidate's boots may be far slower (95 %); not 25 % more of them than of the base's",
         ),
         (0, 1, Verdict.INCONCLUSIVE, "bad boots: 1 of 20 of the candidate (candidate-0-0), 0 of the base"),
         (3, 3, Verdict.INCONCLUSIVE, "So up to 26.6 % more of the candidate's boots may be bad; a PASS excludes 25 %"),
