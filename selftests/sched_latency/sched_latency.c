@@ -17,6 +17,7 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <math.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -1233,10 +1234,31 @@ static void write_run(FILE *file, const struct results *results, const char *too
 		quoted(found->why));
 }
 
+static const char *directory_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? text_of("%.*s", (int)(slash + 1 - path), path) : ".";
+}
+
+/* Where a file is that may be replaced. Asked before the runs, too, which may take hours. */
+static const char *check_writable(const char *what, const char *path)
+{
+	const char *to = realpath(path, NULL) ?: path;
+	struct stat old;
+
+	if (access(directory_of(to), W_OK))
+		ksft_exit_fail_msg("%s %s: %s\n", what, path, strerror(errno));
+	/* Also a link to what is not there. */
+	if (!lstat(to, &old) && !S_ISREG(old.st_mode))
+		ksft_exit_fail_msg("%s %s: no regular file\n", what, path);
+	return to;
+}
+
 /* The whole text or the old file, or the end of the program, which says @what it writes. */
 static void replace_file(const char *what, const char *path, const char *text)
 {
-	const char *to = realpath(path, NULL) ?: path, *new = text_of("%s.new", to);
+	const char *to = check_writable(what, path), *new = text_of("%s.new", to);
 	int fd, error;
 
 	/* If a link exists there, do not write through it. */
@@ -1251,29 +1273,17 @@ static void replace_file(const char *what, const char *path, const char *text)
 	ksft_exit_fail_msg("%s %s: %s\n", what, path, strerror(error));
 }
 
-static const char *directory_of(const char *path)
+/* For a runner. */
+static const char *in_results(const struct workload *workload)
 {
-	const char *slash = strrchr(path, '/');
-
-	return slash ? text_of("%.*s", (int)(slash + 1 - path), path) : ".";
-}
-
-/* Before the runs, which may take hours. */
-static void check_writable(const char *what, const char *path)
-{
-	struct stat old;
-
-	if (access(directory_of(path), W_OK))
-		ksft_exit_fail_msg("%s %s: %s\n", what, path, strerror(errno));
-	if (!stat(path, &old) && !S_ISREG(old.st_mode))
-		ksft_exit_fail_msg("%s %s: no regular file\n", what, path);
+	return text_of("%s/%s.json", getenv("SCHED_LATENCY_RESULTS"), workload->name);
 }
 
 /* In file.json, file-2.json and so on, and in the directory of a runner. */
 static void keep_run(const struct workload *workload, const struct results *results,
 		     const char *command, const char *status)
 {
-	const char *directory = getenv("SCHED_LATENCY_RESULTS"), *path = common.json, *dot;
+	const char *path = common.json, *dot;
 	static int number;
 	char *text = NULL;
 	size_t size;
@@ -1290,8 +1300,8 @@ static void keep_run(const struct workload *workload, const struct results *resu
 		path = text_of("%.*s-%d%s", (int)(dot - path), path, number, dot);
 	if (path)
 		replace_file("--json", path, text);
-	if (directory)
-		replace_file("--json", text_of("%s/%s.json", directory, workload->name), text);
+	if (getenv("SCHED_LATENCY_RESULTS"))
+		replace_file("--json", in_results(workload), text);
 	free(text);
 }
 
@@ -1368,6 +1378,8 @@ static void take_value(const struct option_row *row, const char *text)
 		return;
 	}
 	if (type_of(row) == WORD) {
+		if (!*text)
+			ksft_exit_fail_msg("--%s: an empty word\n", row->name);
 		*(const char **)row->to = text;
 		return;
 	}
@@ -1526,6 +1538,7 @@ static bool parse_line(char *text)
 {
 	char *word = strtok(text, " \t"), *rest;
 	struct recorded *recorded;
+	int had = base.nr_recorded;
 
 	if (!word)
 		return false;
@@ -1539,6 +1552,8 @@ static bool parse_line(char *text)
 		return word;
 	}
 	if (!strcmp(word, "sessions")) {
+		if (base.nr_sessions)
+			return false;
 		while ((word = strtok(NULL, " ")) && base.nr_sessions < MOST_SESSIONS)
 			snprintf(base.sessions[base.nr_sessions++], 64, "%s", word);
 		return !word && base.nr_sessions;
@@ -1555,7 +1570,8 @@ static bool parse_line(char *text)
 				recorded->high[i] < 1e15)))
 			return false;
 	}
-	return base.nr_sessions && !strtok(NULL, " ");
+	/* What is there twice says nothing. */
+	return base.nr_sessions && base.nr_recorded > had && !strtok(NULL, " ");
 }
 
 /* Whether a line begins with the name of a program that is beside this one. */
@@ -1585,12 +1601,13 @@ static void read_limits(const char *tool, bool named)
 		ksft_print_msg("%s is not used: %s\n", base.path, strerror(errno));
 	others = open_memstream(&base.others, &size);
 	for (int number = 1; file && (read = getline(&line, &room, file)) > 0; number++) {
-		char *text = line + strspn(line, " \t"), *rest;
+		char *text = line + strspn(line, " \t"), *end, *rest;
 		bool own = strcspn(text, " \t\r\n") == len && !strncmp(text, tool, len);
 
-		if (strlen(line) != (size_t)read)
-			ksft_exit_fail_msg("%s:%d: a NUL byte\n", base.path, number);
-		line[strcspn(line, "\r\n")] = '\0';
+		end = line + strcspn(line, "\r\n");
+		if (end + strspn(end, "\r\n") != line + read)
+			ksft_exit_fail_msg("%s:%d: a NUL byte or a CR\n", base.path, number);
+		*end = '\0';
 		rest = text + len + 1;
 		/* In a limit no space is in front of the sign. */
 		if (!own || (text[len] && rest[strcspn(rest, " \t=")] == '='))
@@ -2151,12 +2168,13 @@ static void record_metric(const struct batch *batch, int session, const char *na
 
 static void add_session(const struct workload *workload, const struct batch *batch)
 {
+	int session, first, lock = open(directory_of(base.path), O_RDONLY | O_CLOEXEC);
 	char *text = NULL;
-	int session, first;
 	size_t size;
 	FILE *file;
 
-	/* Another program may have written it meanwhile. */
+	/* Another program may have written it meanwhile, and must not write it now. */
+	flock(lock, LOCK_EX);
 	base.nr_sessions = 0;
 	base.nr_recorded = 0;
 	while (base.nr_limits && base.limits[base.nr_limits - 1].source == base.path)
@@ -2194,6 +2212,7 @@ static void add_session(const struct workload *workload, const struct batch *bat
 	fprintf(file, "\n");
 	fclose(file);
 	replace_file("--record:", base.path, text);
+	close(lock);
 	free(text);
 	ksft_print_msg("the baseline has %d session%s now: %s\n", base.nr_sessions - first,
 		       base.nr_sessions - first == 1 ? "" : "s", base.path);
@@ -2324,6 +2343,8 @@ int workload_main(const struct workload *workload, int argc, char **argv)
 		ksft_exit_fail_msg("--record needs at least %d --runs\n", JUDGED_RUNS);
 	if (common.json)
 		check_writable("--json", common.json);
+	if (getenv("SCHED_LATENCY_RESULTS"))
+		check_writable("--json", in_results(workload));
 	for (char *one = strtok(strdup(common.limit ?: ""), ","); one; one = strtok(NULL, ","))
 		add_limit(one, "--limit");
 	if (common.threshold_us) {

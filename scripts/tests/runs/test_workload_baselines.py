@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -200,6 +203,9 @@ def test_what_is_no_line_of_limits_is_named(machine: Machine) -> None:
         right.replace("value 100\n", "value inf\n", 1),
         right.replace("value 100\n", "value -1\n", 1),
         right.replace("value 100\n", "value 100-90\n", 1),
+        # Of two, which one counts?
+        right + "harness value 900\n",
+        re.sub("(harness sessions .*\n)", r"\1\1", right).replace("value 100\n", "value 100 900\n", 1),
     ):
         machine.path.write_text(damaged)
         code, said = machine.run([100])
@@ -212,8 +218,10 @@ def test_what_is_no_line_of_limits_is_named(machine: Machine) -> None:
     # It has a name beside it, but no program has a path.
     machine.path.write_text("./harness value=2ns\n")
     assert "1 is not used: no such program beside harness\n" in machine.run([100])[1]
-    machine.path.write_bytes(b"# \0\nharness value=2ns\n")
-    assert f"Bail out! {machine.path}:1: a NUL byte" in ended(machine.run([100]), 1)
+    # Else the rest of the line is lost.
+    for hidden in (b"# \0\nharness value=2ns\n", b"harness other=2ns\rharness value=2ns\r"):
+        machine.path.write_bytes(hidden)
+        assert f"Bail out! {machine.path}:1: a NUL byte or a CR" in ended(machine.run([100]), 1)
     machine.path.write_bytes(b"# of Windows\r\nharness value=2ns\r\n")
     assert machine.line("within_limits", [100]).startswith("not ok ")
 
@@ -245,8 +253,32 @@ def test_a_link_to_the_file_stays(machine: Machine) -> None:
 def test_what_is_no_file_is_not_replaced(machine: Machine) -> None:
     pipe = machine.path.with_name("pipe")
     os.mkfifo(pipe)
-    assert f"Bail out! --json {pipe}: no regular file" in ended(machine.run([1], "--json", str(pipe)), 1)
-    assert pipe.is_fifo() and machine.counter.read_text() == "0\n"
+    nowhere = machine.path.with_name("nowhere")
+    nowhere.symlink_to("here")
+    for path in (pipe, nowhere):
+        assert f"Bail out! --json {path}: no regular file" in ended(machine.run([1], "--json", str(path)), 1)
+        assert machine.counter.read_text() == "0\n"
+    assert pipe.is_fifo() and nowhere.is_symlink()
+    # Those of a runner, and the second one.
+    runner = {"SCHED_LATENCY_RESULTS": "/nowhere"}
+    assert "Bail out! --json /nowhere/harness.json: No such file" in ended(machine.run([1], **runner), 1)
+    assert machine.counter.read_text() == "0\n"
+    words = ("--runs", "2", "--json", str(pipe.rename(pipe.with_name("run-2.json"))).replace("-2", ""))
+    assert "run-2.json: no regular file" in ended(machine.run([1], *words), 1)
+
+
+def test_two_programs_do_not_record_at_once(machine: Machine) -> None:
+    held = os.open(machine.path.parent, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    with ThreadPoolExecutor() as pool:
+        recorded = pool.submit(machine.run, [100], "--record", "--runs", "5")
+        while machine.counter.exists() is False or machine.counter.read_text() != "5\n":
+            time.sleep(0.05)
+        with pytest.raises(TimeoutError):
+            recorded.result(timeout=1)
+        assert not machine.path.exists()
+        os.close(held)
+        assert "# the baseline has 1 session now" in recorded.result()[1]
 
 
 def test_a_run_that_a_threshold_may_end_is_not_compared(machine: Machine) -> None:
@@ -355,6 +387,8 @@ def test_limits_that_cannot_be(limit: str, message: str, machine: Machine) -> No
         (("--limit", "value=1ns", "--limit", "other=1us"), "--limit is given twice"),
         (("--limit", "value=1ns,value=1us"), "--limit: value has two limits"),
         (("--limits", "/"), "/: Is a directory"),
+        # Of a variable that is not set, perhaps.
+        (("--limit", ""), "--limit: an empty word"),
         (("--on-threshold", "true"), "--on-threshold needs --threshold-us"),
         (("--record", "--inject-delay-us", "5"), "--record: a baseline cannot be made with --inject-delay-us"),
         (("--record", "--threshold-us", "5"), "--record: a baseline cannot be made with --threshold-us"),
