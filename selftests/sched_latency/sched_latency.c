@@ -2332,6 +2332,9 @@ int workload_main(const struct workload *workload, int argc, char **argv)
 		print_rows(common_rows, ARRAY_SIZE(common_rows));
 		return KSFT_PASS;
 	}
+	/* The caller may be real-time, and may ignore what ends. */
+	be_realtime(0);
+	signal(SIGCHLD, SIG_DFL);
 	ksft_print_header();
 	parse_options(workload, argc, argv);
 	if (common.on_threshold && !common.threshold_us)

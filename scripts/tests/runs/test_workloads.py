@@ -154,6 +154,18 @@ def test_killed_leaves_nothing_behind(number: signal.Signals, tool: str, place: 
     assert not list(tmp_path.rglob("*.json*"))
 
 
+def test_what_the_caller_is_does_not_count(place: Place) -> None:
+    # A caller that is real-time would make its ordinary tasks real-time, too.
+    argv: list[str | Path] = ["chrt", "--idle", "0", place.programs / "sleep_storm", *ENDLESS["sleep_storm"]]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=place.environment) as process:
+        while not (found := descendants(process.pid)):
+            assert process.poll() is None
+        policies = {os.sched_getscheduler(pid) for pid in found}
+        process.kill()
+    assert policies == {os.SCHED_OTHER}
+    ended(place.command("env", "--ignore-signal=CHLD", place.programs / "sleep_storm", *TINY["sleep_storm"]))
+
+
 @pytest.mark.parametrize("tool", tools(*ENDLESS))
 def test_a_killed_run_is_no_result(tool: str, place: Place, tmp_path: Path) -> None:
     with endless(place, tool, "--json", tmp_path / "run.json") as process:
@@ -349,7 +361,22 @@ def test_intervals_that_were_missed_are_late_ones(place: Place) -> None:
                     os.kill(pid, signal.SIGCONT)
             time.sleep(0.03)
         said = process.stdout.read()
-    assert re.search(r"^not ok 3 timers_in_time # timer.p50_with_missed |^ok 3 timers_in_time # SKIP", said, re.M), said
+    assert re.search(r"^not ok 3 timers_in_time # timer.p50_with_missed|^ok 3 timers_in_time # SKIP", said, re.M), said
+
+
+@needs_realtime
+def test_intervals_that_one_cpu_missed_are_late_ones(place: Place) -> None:
+    # Less than half of those of all CPUs.
+    work = (
+        f"import os, time\nos.sched_setaffinity(0, {{{max(os.sched_getaffinity(0))}}})\n"
+        "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(99))\n"
+        "while True:\n    end = time.monotonic() + 0.1\n    while time.monotonic() < end: pass\n    time.sleep(0.03)\n"
+    )
+    with subprocess.Popen(["timeout", "60", "python3", "-c", work]) as process:
+        time.sleep(0.5)
+        _, said = place.run("rt_wakeup", "--seconds", "2")
+        process.terminate()
+    assert re.search(r"^ok 3 timers_in_time # SKIP timer\S+ \S+ ms, ", said, re.M), said
 
 
 # What the workloads share: lists of CPUs, and histograms, checked against Python.
