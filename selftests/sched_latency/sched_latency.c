@@ -2348,13 +2348,13 @@ int workload_main(const struct workload *workload, int argc, char **argv)
 		check_writable("--json", common.json);
 	if (getenv("SCHED_LATENCY_RESULTS"))
 		check_writable("--json", in_results(workload));
-	for (char *one = strtok(strdup(common.limit ?: ""), ","); one; one = strtok(NULL, ","))
-		add_limit(one, "--limit");
 	if (common.threshold_us) {
 		add_limit("beyond_threshold=0wake-ups", "--threshold-us");
 		base.limits[base.nr_limits - 1].text =
 			text_of("wake-ups at most %g us late", common.threshold_us);
 	}
+	for (char *one = strtok(strdup(common.limit ?: ""), ","); one; one = strtok(NULL, ","))
+		add_limit(one, "--limit");
 	choose_cpus();
 	read_machine();
 	config = getenv("XDG_CONFIG_HOME") ?: text_of("%s/.config", getenv("HOME") ?: "");
