@@ -1259,11 +1259,14 @@ static const char *check_writable(const char *what, const char *path)
 static void replace_file(const char *what, const char *path, const char *text)
 {
 	const char *to = check_writable(what, path), *new = text_of("%s.new", to);
+	struct stat old;
 	int fd, error;
 
 	/* If a link exists there, do not write through it. */
 	unlink(new);
 	fd = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd >= 0 && !stat(to, &old))
+		fchmod(fd, old.st_mode & 0777);
 	if (fd >= 0 && dprintf(fd, "%s", text) >= 0 && !fsync(fd) && !rename(new, to)) {
 		close(fd);
 		return;
@@ -1547,6 +1550,8 @@ static bool parse_line(char *text)
 		return !strtok(NULL, " \t");
 	}
 	if (!strcmp(word, "for")) {
+		if (base.valid_for[0])
+			return false;
 		word = strtok(NULL, "");
 		snprintf(base.valid_for, sizeof(base.valid_for), "%s", word ?: "");
 		return word;
@@ -2177,6 +2182,7 @@ static void add_session(const struct workload *workload, const struct batch *bat
 	flock(lock, LOCK_EX);
 	base.nr_sessions = 0;
 	base.nr_recorded = 0;
+	base.valid_for[0] = '\0';
 	while (base.nr_limits && base.limits[base.nr_limits - 1].source == base.path)
 		base.nr_limits--;
 	read_limits(workload->name, false);
@@ -2357,7 +2363,9 @@ int workload_main(const struct workload *workload, int argc, char **argv)
 		add_limit(one, "--limit");
 	choose_cpus();
 	read_machine();
-	config = getenv("XDG_CONFIG_HOME") ?: text_of("%s/.config", getenv("HOME") ?: "");
+	config = getenv("XDG_CONFIG_HOME") ?: "";
+	if (!*config)
+		config = text_of("%s/.config", getenv("HOME") ?: "");
 	chosen = common.limits ?: getenv("SCHED_LATENCY_LIMITS");
 	snprintf(base.path, sizeof(base.path), "%s",
 		 chosen ?: text_of("%s/sched_latency/%s", config, machine.name));

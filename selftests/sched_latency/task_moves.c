@@ -21,15 +21,12 @@
 #define _GNU_SOURCE
 #include "sched_latency.h"
 
-#define URGENT	60
-#define LOW	40
+enum { LOW = 40, URGENT = 60 };
 
-enum move { ON_IDLE, PUSHED, PULLED, MOVES };
+static enum move { ON_IDLE, PUSHED, PULLED, MOVES } move;
 static const char * const names[MOVES] = { "on_idle", "pushed", "pulled" };
 
-static int nr_rounds = 11;
-
-static int here = -1, there = -1;
+static int nr_rounds = 11, here = -1, there = -1;
 
 static struct task {
 	pthread_t thread;
@@ -39,7 +36,6 @@ static struct task {
 	int on, slept_on;
 } mover, urgent, other;
 
-static enum move move;
 static struct samples samples;
 static __u64 began;
 static bool other_left, waits, over, gave_up;
@@ -183,8 +179,7 @@ static void measure_move(void)
 	const char *why = move == ON_IDLE ? NULL : why_no_realtime(URGENT);
 	int counted = 0, moved = 0;
 
-	if (move == ON_IDLE &&
-	    !strcmp(read_text("/proc/sys/kernel/sched_energy_aware") ?: "", "1"))
+	if (move == ON_IDLE && !strcmp(read_text("/proc/sys/kernel/sched_energy_aware") ?: "", "1"))
 		why = "energy-aware scheduling may prefer a busy CPU";
 	if (why) {
 		not_measured(why);

@@ -201,6 +201,7 @@ def test_what_is_no_line_of_limits_is_named(machine: Machine) -> None:
         right + "harness a=1 b=2\n",
         right + "\tharness  a\n",
         right.replace("value 100\n", "value inf\n", 1),
+        right.replace("harness for ", "harness for another\nharness for "),
         right.replace("value 100\n", "value -1\n", 1),
         right.replace("value 100\n", "value 100-90\n", 1),
         # Of two, which one counts?
@@ -246,7 +247,9 @@ def test_a_link_to_the_file_stays(machine: Machine) -> None:
     real = machine.path.with_name("real")
     machine.path.symlink_to(real)
     real.write_text("harness value=80us\n")
+    real.chmod(0o600)
     machine.record(100)
+    assert real.stat().st_mode & 0o777 == 0o600
     assert machine.path.is_symlink() and "\nharness value 100\n" in real.read_text()
 
 
