@@ -59,7 +59,7 @@ def _batch(repository: Path, _process: int) -> subprocess.Popen[bytes]:
 
 
 def blob(repository: Path, name: str) -> bytes | None:
-    """The content of a file of a commit, named `commit:path`; None if the commit has no such file.
+    """The content of a blob, or of a file of a commit named `commit:path`; None if there is no such file.
 
     One process answers for all files: of a thousand, one for each would take seconds.
     """

@@ -62,10 +62,12 @@ static void measure(void)
 	run_on_each(&common.cpus, 1, work);
 	add_samples("timer", &samples, true);
 	for_each_cpu(cpu, &common.cpus) {
+		double p50 = histogram_quantile(&every.on[cpu], 0.5);
+
 		missed += samples.missed[cpu];
 		histogram_merge(sum, &every.on[cpu]);
-		if (histogram_quantile(&every.on[cpu], 0.5) > worst) {
-			worst = histogram_quantile(&every.on[cpu], 0.5);
+		if (p50 > worst) {
+			worst = p50;
 			at = cpu;
 		}
 	}

@@ -1831,12 +1831,11 @@ static void judge_at_most(struct verdict *verdict, const struct test *test,
 				continue;
 			/* A CPU that stands still is no excuse for a task on a wrong one. */
 			others = found->steal + found->irq + (time ? found->hidden : 0) +
-				 (test->realtime ? found->unseen : found->others);
+				 (test->realtime ? found->unseen + found->urgent / nr_cpus :
+						   found->others + found->realtime / nr_cpus);
 			/* On the worst CPU may be all of it. */
 			if (metric->cpu >= 0)
 				others *= nr_cpus;
-			others += (test->realtime ? found->urgent : found->realtime) /
-				  (metric->cpu >= 0 ? 1 : nr_cpus);
 			used = time ? metric->value / limit : limit / metric->value;
 			excuse = MOST_OTHERS;
 			if (!time)

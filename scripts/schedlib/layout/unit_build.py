@@ -27,7 +27,7 @@ from pathlib import Path
 import msgspec
 
 from schedlib.cache import lock, scratch, write_atomic
-from schedlib.git import git, try_git
+from schedlib.git import blob, git, try_git
 from schedlib.kernel.build import make_as_configured
 from schedlib.kernel.kconfig import is_configured
 from schedlib.layout.compile import RECORD, Column, column_directory, compiler_of
@@ -97,7 +97,7 @@ def differing(tree: Tree, one: str, other: str) -> Mapping[str, str]:
         return {}
     words = git(tree.src, "diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", one, other).split("\0")
     rows = zip(words[::2], words[1::2], strict=False)
-    return {name: blob if (blob := row.split()[3]).strip("0") else "" for row, name in rows}
+    return {name: content if (content := row.split()[3]).strip("0") else "" for row, name in rows}
 
 
 def lay_out(src: Path, changed: Mapping[str, bytes | None], place: Path) -> Path:
@@ -252,10 +252,7 @@ def unit_build(cache: Path, tree: Tree, commit: str, column: Column) -> Iterator
             if not there or len(changed) > _MOST:
                 there, changed = commit, {}
             with checked_out(tree, there):
-                texts = {
-                    name: try_git(tree.src, "cat-file", "blob", blob).stdout if blob else None
-                    for name, blob in changed.items()
-                }
+                texts = {name: blob(tree.src, content) if content else None for name, content in changed.items()}
                 made = _opened(build, tree, lay_out(tree.src, texts, place / "src"), frozenset(changed), place)
                 bounds = made and made.bounds_of()
                 if made and bounds and bounds.digest == recorded.digest:
