@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+from copyreg import __newobj__  # type: ignore[attr-defined]
+from typing import Any
 
 _OF_PYTHON = re.compile(r"invalid literal|could not convert|to unpack|isoformat|cannot convert|math domain")
 
@@ -20,6 +22,10 @@ class SchedlineError(Exception):
         super().__init__(f"{observed}\n  next: {next_step}")
         self.observed = observed
         self.next_step = next_step
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes: what is made anew has what this one has, whatever its class is made from."""
+        return __newobj__, (type(self), *self.args), self.__dict__
 
 
 def in_words(error: Exception) -> str:

@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -27,6 +24,7 @@ from schedlib.gate.judging import sample_of
 from schedlib.gate.rules import Gate, GateRule
 from schedlib.gate.statistics import Values
 from schedlib.verdict import Verdict
+from schedlib.workers import workers
 
 _FEW = 32
 """So many machines are read by this process alone."""
@@ -126,7 +124,7 @@ def read_fleet(directory: Path, gate: Gate, *, incomplete: bool) -> list[FleetMa
     if len(places) <= _FEW:
         return _exclude_copies(map(read, places))
     # Children of this process hash alike, so that copies are found across all of them.
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("fork")) as pool:
+    with workers() as pool:
         return _exclude_copies(pool.map(read, places, chunksize=16))
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from schedlib.contracts.struct_source import without_comments
 from schedlib.layout.patch_coverage import Texts, depending
 from schedlib.layout.rule_judge import few
-from schedlib.layout.unit_build import changed_types, mentions
+from schedlib.layout.unit_build import Said, changed_names, changed_types, mentions
 
 _NO_MEMBER = re.compile(r"^struct \w+;|^[A-Z]\w+\(.*|\b(?:container_of|offsetof)\(.*|/\*(?:[^*]|\*(?!/))*", re.M)
 """Where a structure's name does not make it a member of another."""
@@ -31,8 +31,8 @@ class Readers(Protocol):
     def read_by(self, source: str) -> Collection[str]:
         """The files that one reads."""
 
-    def wholes(self, source: str) -> tuple[str, str]:
-        """What is made of one before it is compiled, with macros, for both; empty if that fails."""
+    def said(self, source: str) -> tuple[Said | None, Said | None]:
+        """What one says, with all that it includes, for both; None if that fails."""
 
 
 class Followed(NamedTuple):
@@ -96,5 +96,5 @@ def _is_used(names: Collection[str], files: Collection[str], read: Callable[[str
 
 
 def _shown(readers: Readers, source: str) -> list[str] | None:
-    one, other = readers.wholes(source)
-    return changed_types(one, other) if one and other else None
+    one, other = readers.said(source)
+    return changed_names(one, other) if one and other else None

@@ -25,7 +25,7 @@ from schedlib.layout.patch_coverage import Texts, changed_texts
 from schedlib.layout.patch_findings import Finding
 from schedlib.layout.patch_text import git_revisions
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.unit_build import unit_build
+from schedlib.layout.unit_build import Said, said, unit_build
 from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import say, step
 from schedlib.tree.changes import drift_of, hunks
@@ -154,8 +154,9 @@ class _Sources:
     def read_by(self, source: str) -> Collection[str]:
         return self._whole(source, 1)[1]
 
-    def wholes(self, source: str) -> tuple[str, str]:
-        return self._whole(source, 0)[0], self._whole(source, 1)[0]
+    def said(self, source: str) -> tuple[Said | None, Said | None]:
+        one, other = (self._whole(source, side)[0] for side in (0, 1))
+        return (said(one), said(other)) if one and other else (None, None)
 
     def _whole_of(self, source: str, side: int) -> tuple[str, frozenset[str]]:
         versions = self._versions

@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,6 +36,7 @@ from schedlib.layout.patch_text import chosen_index
 from schedlib.layout.rule_judge import Layout
 from schedlib.layout.unit_build import (
     MOST_NAMES,
+    Said,
     UnitBuild,
     changed_types,
     command_of,
@@ -46,6 +47,7 @@ from schedlib.layout.unit_build import (
 from schedlib.options import ChangeOptions
 from schedlib.process import run
 from schedlib.tree.kernel_tree import applied_tree, file_row
+from schedlib.workers import workers
 
 _USUAL = ("kernel/fork.o", "kernel/sched/core.o", "init/main.o", "net/core/dev.o", "mm/memcontrol.o", "block/blk-mq.o")
 """Objects whose commands serve for public headers; if they are not built, any other of the kernel does."""
@@ -199,11 +201,13 @@ class Versions:
     Attributes:
         sources: the files that the patch changes, and those that neither side has as the work tree has them.
         places: for each side a directory for temporary files, and the source.
+        pool: where Python reads what compilers wrote: a thread waits for the others.
     """
 
     own: OwnBuild
     sources: Sources
     places: tuple[tuple[Path, Path], tuple[Path, Path]]
+    pool: Executor
 
     @cached_property
     def changed(self) -> Sources:
@@ -277,7 +281,7 @@ class Versions:
                 if record is None and self._is_new(unit.files[0]):
                     record = next(iter(self.own.beside(unit.files[0])), None)
                 if record and (every or self._may_change(unit, record)):
-                    made.append(pool.submit(self._compiled, unit, record, why))
+                    made.append(pool.submit(self._compiled, unit, record, rules, why))
                 elif record is None:
                     others.append(unit)
             # While these are compiled.
@@ -286,7 +290,7 @@ class Versions:
                     why |= dict.fromkeys(tags, f"no object of {self.own.build} is made from {unit.files[0]}: make it")
                     # What a contract is about may compile by the command of another object.
                     if rules.clauses and (record := self.own.any_record()):
-                        made.append(pool.submit(self._compiled, unit, record, why))
+                        made.append(pool.submit(self._compiled, unit, record, rules, why))
             seen = [both for each in made if (both := each.result())]
         if not seen:
             return None
@@ -313,11 +317,11 @@ class Versions:
         changed = changed_types(old, new, names)
         return {tag for _, tag in depending(file, both[1], changed) if tag in unit.tags}
 
-    def _compiled(self, unit: Unit, record: Path, why: dict[str, str]) -> _Both | None:
+    def _compiled(self, unit: Unit, record: Path, rules: Rules, why: dict[str, str]) -> _Both | None:
         """A unit without and with the patch; None if it does not compile, and there is a reason already."""
         known = [tag for tag in unit.tags if tag in why]
         try:
-            seen = self._both(unit, record)
+            seen = self._both(unit, record, bool(rules.clauses))
         except DoesNotBuild:
             if known:
                 return None
@@ -326,11 +330,12 @@ class Versions:
             del why[tag]
         return seen
 
-    def _both(self, unit: Unit, record: Path) -> _Both:
+    def _both(self, unit: Unit, record: Path, has_contract: bool) -> _Both:
         after = replace(unit, files=tuple(self._renamed.get(file, file) for file in unit.files))
         # What a new file declares, or a new structure of this one, nothing has read before.
         is_new = any(both[0] is None for both in self.changed.values()) or not self.texts.keys().isdisjoint(after.files)
-        if is_new:
+        # Without a contract it is looked at because it changes.
+        if is_new or not has_contract:
             with ThreadPoolExecutor(2) as pool:
                 one, other = pool.map(lambda row: self._seen(row[1], record, row[0], None), enumerate((unit, after)))
             self.read.update(one.read)
@@ -347,7 +352,7 @@ class Versions:
             return CompiledStructs({})
         build = self.opened(record, side)
         src, place = build.src, build.place
-        if found := from_types(build, unit, old):
+        if found := self.pool.submit(from_types, build, unit, old).result():
             return found
         # The types alone do not tell: a pragma, or the type of a variable. Without the generated offsets by name.
         source = build.written("unit", unit.text(src))
@@ -413,10 +418,10 @@ class _Objects:
     def read_by(self, source: str) -> Collection[str]:
         return self._own.read_by(self._records[source])
 
-    def wholes(self, source: str) -> tuple[str, str]:
-        with ThreadPoolExecutor(2) as pool:
-            one, other = pool.map(lambda side: self._versions.opened(self._records[source], side).whole(source), (0, 1))
-        return one[0], other[0]
+    def said(self, source: str) -> tuple[Said | None, Said | None]:
+        builds = (self._versions.opened(self._records[source], side) for side in (0, 1))
+        one, other = (self._versions.pool.submit(UnitBuild.said, build, source) for build in builds)
+        return one.result(), other.result()
 
 
 @contextmanager
@@ -427,7 +432,7 @@ def patched(own: OwnBuild, patch: bytes, revisions: tuple[str, str] | None) -> I
     """
     if own.config.get("CONFIG_RANDSTRUCT") == "y":
         raise SchedlineError(f"{own.build} shuffles structures: CONFIG_RANDSTRUCT", f"add {OURS}, or build without it")
-    with tempfile.TemporaryDirectory(prefix="schedline-") as name:
+    with workers() as pool, tempfile.TemporaryDirectory(prefix="schedline-") as name:
         scratch = Path(name)
         (scratch / "git").mkdir()
         sources = _sources(own.tree, patch, revisions, scratch / "git")
@@ -436,7 +441,7 @@ def patched(own: OwnBuild, patch: bytes, revisions: tuple[str, str] | None) -> I
             (place := scratch / which).mkdir()
             changed = {file: both[side] for file, both in sources.items() if both[side] != _content(own.tree / file)}
             sides.append((lay_out(own.tree, changed, place / "src"), place))
-        yield Versions(own, sources, (sides[0], sides[1]))
+        yield Versions(own, sources, (sides[0], sides[1]), pool)
 
 
 def _content(file: Path) -> bytes | None:

@@ -695,14 +695,16 @@ def test_a_file_is_compiled_once_for_all_contracts(built: Built, monkeypatch: py
     write_files(built.tree, {sched: asked + HEADER.replace("inner.h", "../../drivers/toy/inner.h")})
     write_files(built.build, {"kernel/sched/.build_policy.o.cmd": record_of})
     write_files(built.contracts, {"toy.toml": CONTRACT.replace(TOY, sched)})
-    sources, types_of = list[Path](), UnitBuild.types_of
+    counted, types_of = built.tree.with_name("counted"), UnitBuild.types_of
 
-    def counted(self: UnitBuild, source: Path, names: Collection[str]) -> object:
-        sources.append(self.src)
+    def counting(self: UnitBuild, source: Path, names: Collection[str]) -> object:
+        with counted.open("a") as file:
+            file.write(f"{self.src}\n")
         return types_of(self, source, names)
 
-    monkeypatch.setattr(UnitBuild, "types_of", counted)
+    monkeypatch.setattr(UnitBuild, "types_of", counting)
     code, said = built.judge(built.patch(sched, *NEXT[1:]))
+    sources = counted.read_text().splitlines()
     assert code == 1 and "next on line 1" in said and len(sources) == len(set(sources)) == 2, said
 
 
