@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Starting programs: argument lists only, no shell; output is captured; failures are reported in one form."""
+"""Starting programs: argument lists only, no shell; output is captured; failures are reported in one form.
+
+And processes of our own that compute at once: of the threads of a process only one runs Python at a time.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from schedlib.errors import SchedlineError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 _KEPT = (
     "PATH|HOME|USER|LOGNAME|SHELL|TERM|TMPDIR|LD_LIBRARY_PATH|SOURCE_DATE_EPOCH|DEBIAN_FRONTEND|MPLCONFIGDIR|"
@@ -89,3 +98,29 @@ def must(
 def version_of(program: str) -> str:
     """The first line that a program prints for --version; SchedlineError if it is not installed."""
     return run([program, "--version"]).stdout.decode(errors="replace").split("\n")[0]
+
+
+_PR_SET_PDEATHSIG = 1
+
+
+@contextmanager
+def workers() -> Iterator[Executor]:
+    """One process for each CPU. They hash alike, and end with us, even by kill -9.
+
+    To be opened before any thread begins: a child has the locks of all threads, but none that opens them.
+    """
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("fork"), _begin) as pool:
+        # Whoever submits first forks all, and they end with that thread.
+        pool.submit(os.getpid).result()
+        yield pool
+
+
+def _begin() -> None:
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # Ctrl-C goes to all; it is for the first of us to say what happens.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -23,8 +23,8 @@ from schedlib.gate.comparable import OfOneSide, attempts_of, no_results, refuse_
 from schedlib.gate.judging import sample_of
 from schedlib.gate.rules import Gate, GateRule
 from schedlib.gate.statistics import Values
+from schedlib.process import workers
 from schedlib.verdict import Verdict
-from schedlib.workers import workers
 
 _FEW = 32
 """So many machines are read by this process alone."""

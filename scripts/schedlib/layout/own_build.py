@@ -45,9 +45,8 @@ from schedlib.layout.unit_build import (
     reaches,
 )
 from schedlib.options import ChangeOptions
-from schedlib.process import run
+from schedlib.process import run, workers
 from schedlib.tree.kernel_tree import applied_tree, file_row
-from schedlib.workers import workers
 
 _USUAL = ("kernel/fork.o", "kernel/sched/core.o", "init/main.o", "net/core/dev.o", "mm/memcontrol.o", "block/blk-mq.o")
 """Objects whose commands serve for public headers; if they are not built, any other of the kernel does."""

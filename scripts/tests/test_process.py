@@ -16,13 +16,13 @@ import pytest
 from schedlib.formats.document import Refused
 from schedlib.formats.run_file import Run
 from schedlib.gate.comparable import LacksMetric
-from schedlib.workers import workers
+from schedlib.process import workers
 
 _SCRIPTS = Path(__file__).parents[1]
 
 _WAITS = """
 import os, sys, time
-from schedlib.workers import workers
+from schedlib.process import workers
 with workers() as pool:
     print(pool.submit(os.getpid).result(), flush=True)
     pool.submit(time.sleep, 600).result()
