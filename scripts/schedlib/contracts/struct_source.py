@@ -65,6 +65,9 @@ _NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.S)
 _DIRECTIVE = re.compile(r"\s*#\s*(ifdef|ifndef|if|elif|else|endif)\b\s*(.*?)\s*$")
 _OPEN = re.compile(r"(typedef\b)?\s*(?:(?:static|extern|const)\s+)*(struct|union)\b([^;{}()=*]*)(\{|\s*$)")
 
+_ON_STACK = re.compile(r"\s+(?:const\s+)?(?:struct|union)\s*\{")
+"""Begins a variable of a function, whose type has no name."""
+
 
 def without_comments(text: str) -> str:
     """C without comments and without the text of strings, and plain structures; its lines keep their numbers."""
@@ -108,7 +111,7 @@ def type_in_c(tag: str) -> str:
 
 def bodies(text: str) -> Iterator[StructText]:
     """The structures of a file."""
-    opened, depth, number = None, 0, 0
+    opened, depth, number, is_function = None, 0, 0, False
     guards: tuple[str, ...] = ()
     lines: list[Line] = []
     for line in _lines(text):
@@ -116,6 +119,10 @@ def bodies(text: str) -> Iterator[StructText]:
             lines.append(line)
         elif opened and not opened[4] and line.text.startswith("{"):
             lines = []
+        elif line.text[:1] in ("{", "}"):
+            is_function, opened = line.text[0] == "{" and _closed(line.text, 0)[0] > 0, None
+        elif is_function and _ON_STACK.match(line.text):
+            continue
         elif line.text.strip() and (found := _OPEN.match(_ATTRIBUTE.sub("", line.text))):
             opened, guards, lines, number = found, line.guards, [], line.number
         elif line.text.strip():

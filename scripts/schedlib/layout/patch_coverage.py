@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,6 +25,8 @@ from schedlib.tree.kernel_tree import Tree
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _OPTION = re.compile(r"(!\s*(?:defined\s*\(?\s*|IS_ENABLED\s*\(\s*)?)?\b(CONFIG_\w+)")
+_SWITCHES = re.compile(r"(?!.*!\s*\()(?:[!()\s]|&&|\|\||\bdefined\b|\bIS_\w+|\bCONFIG_\w+)*")
+"""A condition of which options_of() tells all."""
 _PROGRAMS = ("tools/", "scripts/", "usr/", "Documentation/")
 
 
@@ -35,6 +38,7 @@ class ChangedLine:
         tag: of the structure at the left margin.
         guards: the conditions under which it is compiled.
         removed: then `number` counts in the file before the patch.
+        moved: the structure is in another file now, and has the line there.
     """
 
     file: str
@@ -42,6 +46,7 @@ class ChangedLine:
     tag: str
     guards: tuple[str, ...]
     removed: bool = False
+    moved: bool = False
 
     @property
     def asked(self) -> frozenset[str]:
@@ -94,6 +99,7 @@ def depending(file: str, text: str, names: Collection[str]) -> Iterator[tuple[st
 def changed_lines(texts: Texts) -> list[ChangedLine]:
     """The lines of structures that differ, or are under other conditions. Blank lines and comments do not count."""
     found: list[ChangedLine] = []
+    moving: tuple[_Bodies, _Bodies] = {}, {}
     for file, both in sorted(texts.items()):
         old, new = map(places, both)
         if not (old or new):
@@ -101,6 +107,9 @@ def changed_lines(texts: Texts) -> list[ChangedLine]:
         was, now = 1, 1
         rows = [map(int, hunk.groups("1")) for hunk in _HUNK.finditer(_diff(*both))]
         lines = [without_comments(text).split("\n") for text in both]
+        for its, others, rest, side in zip((old, new), (new, old), lines, moving, strict=True):
+            for tag in {tag for tag, _ in its.values()}.difference(tag for tag, _ in others.values()):
+                side[tag] = {(file, at): (guards, rest[at - 1].split()) for at, (t, guards) in its.items() if t == tag}
         for start, count, other, more in (*rows, (both[0].count("\n") + 2, 0, 0, 0)):
             # A hunk without lines names the line before it.
             until = start + (not count)
@@ -117,7 +126,20 @@ def changed_lines(texts: Texts) -> list[ChangedLine]:
                 found += [ChangedLine(file, at, *old[at], True) for at in changed[0] if at in old]
                 found += [ChangedLine(file, at, *new[at]) for at in changed[1] if at in new]
             was, now = until + count, begin + more
-    return found
+    same = (set(_in_both(*moving)), set(_in_both(*moving[::-1])))
+    return [replace(line, moved=(line.file, line.number) in same[not line.removed]) for line in found]
+
+
+_Bodies = dict[str, dict[tuple[str, int], tuple[tuple[str, ...], list[str]]]]
+"""Structures that a file has on one side only: by tag the place, the conditions and the words of each line."""
+
+
+def _in_both(these: _Bodies, those: _Bodies) -> Iterator[tuple[str, int]]:
+    """The places of the lines that are the same in structures of others."""
+    for tag in these.keys() & those.keys():
+        places, here, there = [*these[tag]], [*map(repr, these[tag].values())], [*map(repr, those[tag].values())]
+        for block in SequenceMatcher(None, here, there, autojunk=False).get_matching_blocks():
+            yield from places[block.a : block.a + block.size]
 
 
 def _diff(old: str, new: str) -> str:
@@ -128,8 +150,8 @@ def _diff(old: str, new: str) -> str:
 
 
 def options_of(line: ChangedLine) -> tuple[str, ...]:
-    """The options that its #ifs name, as lines of a configuration; none of an #else of several."""
-    guards = (guard for guard in line.guards if not guard.startswith("!("))
+    """The options that its #ifs name, as lines of a configuration; none of an #else of several, or of a number."""
+    guards = (guard for guard in line.guards if not re.search(r"!\s*\(|[<>=]", guard))
     found = {option: "n" if no else "y" for guard in guards for no, option in _OPTION.findall(guard)}
     return tuple(f"{option}={value}" for option, value in sorted(found.items()))
 
@@ -147,12 +169,16 @@ def not_compiled(
         why: why a structure could not be compiled at all.
         hint: what would compile lines that need some options.
     """
-    groups: defaultdict[tuple[str, str, tuple[str, ...], bool, bool], list[int]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str, tuple[str, ...], tuple[str, ...], bool], list[int]] = defaultdict(list)
     for line in lines:
-        is_dead = "0" in line.guards
-        groups[line.file, line.tag, options_of(line), line.removed, is_dead].append(line.number)
-    for (file, tag, options, removed, is_dead), numbers in groups.items():
-        condition = ", under #if 0" if is_dead else f", which needs {' '.join(options)}" if options else ""
+        known = all(map(_SWITCHES.fullmatch, line.guards))
+        groups[line.file, line.tag, options_of(line) if known else (), line.guards * (not known), line.removed].append(
+            line.number
+        )
+    for (file, tag, options, guards, removed), numbers in groups.items():
+        is_dead = "0" in guards
+        needs = " ".join(options) or " && ".join(guards)
+        condition = ", under #if 0" if is_dead else f", which needs {needs}" if needs else ""
         reason = f" ({why[tag]})" if tag in why else ""
         many = len(numbers) > 1
         where = f"{len(numbers)} lines from {numbers[0]} on of" if many else f"line {numbers[0]} of"

@@ -89,10 +89,11 @@ def _looked_at(looks: Looks, errors: int, warnings: int) -> str:
     broken = counted(errors, "error") if errors else "nothing broken"
     more = f", {counted(warnings, 'warning')}" if warnings else ""
     more += "".join(f"; not followed into other files: {text}" for text in looks.not_followed())
+    lines = sum(not line.moved for line in looks.lines)
     return (
         f"looked at {counted(len(looks.structures), 'structure')} ({changed}) "
         f"on {counted(len(looks.names), 'configuration')} ({', '.join(looks.names)}), at "
-        f"{len(looks.lines) - len(looks.blind())} of {counted(len(looks.lines), 'changed line')} inside of "
+        f"{lines - len(looks.blind())} of {counted(lines, 'changed line')} inside of "
         f"structures: {broken}{more}"
     )
 
@@ -136,7 +137,13 @@ class Looks:
     def changed(self) -> list[str]:
         """Those that differ somewhere."""
         pairs = [(look.before.structures, look.after.structures) for look in self.looks]
-        return sorted(tag for tag in self.structures if any(old.get(tag) != new.get(tag) for old, new in pairs))
+        # What a patch moves to another file was elsewhere before.
+        known = {tag for old, _ in pairs for tag in old}
+        return sorted(
+            tag
+            for tag in self.structures
+            if any(old.get(tag) != new.get(tag) for old, new in pairs if tag in old or tag not in known)
+        )
 
     def at(self, column: Column | None, rules: Rules) -> PatchLook | None:
         """Look at the structures of rules in one configuration, None being its owner's; None if there are none."""
@@ -161,11 +168,12 @@ class Looks:
         self.found += [each for each in found if each.tag not in noted or not (each.note or each.rule in known)]
 
     def blind(self) -> list[ChangedLine]:
-        """The changed lines that no compiler saw."""
+        """The changed lines that no compiler saw, but for those that only went to another file."""
         return [
             line
             for line in self.lines
-            if not line.is_seen((each.before, each.after) for each in self.looks if self._is_of(line, each.rules))
+            if not line.moved
+            and not line.is_seen((each.before, each.after) for each in self.looks if self._is_of(line, each.rules))
         ]
 
     def _is_of(self, line: ChangedLine, rules: Rules) -> bool:

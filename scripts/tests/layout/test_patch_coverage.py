@@ -183,6 +183,43 @@ def test_lines_that_no_compiler_saw(name: str, tree: Tree, kernel: Path) -> None
     assert bool(told) == bool(options)
 
 
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("#ifdef LATER", "which needs defined(LATER)."),
+        ("#ifdef CONFIG_A\n#else", "which needs CONFIG_A=n."),
+        ("#if CONFIG_NUMBER > 4", "which needs CONFIG_NUMBER > 4."),
+        ("#ifdef CONFIG_A\n#elif defined(LATER)", "which needs !defined(CONFIG_A) && defined(LATER)."),
+        ("#if !(defined(CONFIG_A) || defined(CONFIG_B))", "which needs (!(defined(CONFIG_A) || defined(CONFIG_B)))."),
+        ("#if 0", "under #if 0."),
+    ],
+)
+def test_what_a_line_needs_is_told(condition: str, said: str) -> None:
+    """Nothing was said of what is no option, and a number was taken for one."""
+    ends = "\n#endif" * condition.count("#if")
+    new = BEFORE.replace("\tint\t\t\tfirst;", f"\tint\t\t\tfirst;\n{condition}\n\tint\t\t\tnew;{ends}")
+    [told] = not_compiled(changed_lines({"x.h": (BEFORE, new)}), ["x86_64"], {})
+    assert f"line {6 + condition.count('#')} of struct pool, {said}" in str(told)
+
+
+def test_a_structure_on_the_stack_is_no_other() -> None:
+    """INCONCLUSIVE, with an error of the compiler: no type of a function can be pointed to from outside."""
+    new = "\tstruct {\n\t\tint a;\n\t} many;\n\tstatic struct {\n\t\tint b;\n\t} one;\n\tstruct pool here"
+    text = "static void g(void)\n{ }\n" + BEFORE
+    other = text.replace("\tstruct pool here", new).replace("\tint\t\t\tfirst;", "\tlong first;")
+    assert {line.tag for line in changed_lines({"x.c": (text, other)})} == {"variable one", "pool"}
+
+
+def test_lines_that_go_to_another_file_are_not_changed() -> None:
+    """A member under an option made the new name of a file INCONCLUSIVE."""
+    new = BEFORE.replace("u32\t\t\tfew;", "u64\t\t\tfew;")
+    lines = changed_lines({"x.h": (BEFORE, ""), "y.h": ("", new.replace("_X_H", "_Y_H"))})
+    assert [(line.file, line.number, line.removed) for line in lines if not line.moved] == [
+        ("x.h", 12, True),
+        ("y.h", 12, False),
+    ]
+
+
 def test_a_structure_without_a_contract_is_told(tree: Tree, kernel: Path) -> None:
     old, new, *_ = EDITS["not guarded"]
     lines = changed_lines(changed_texts(tree, *commit(tree, kernel, old, new)))
