@@ -196,8 +196,8 @@ def _campaign() -> str:
 
     return (
         f"A run of the suite `gate` takes {seconds:g} s, so five runs take {5 * seconds / 60:g} minutes in each boot. "
-        f"{2 * first} boots,\nup to the first look, take {hours(2 * first)} and the time to boot; all {2 * last} boots "
-        f"{hours(2 * last)}; {3 * last} boots with a placebo {hours(3 * last)}."
+        f"All {2 * last} boots,\nwhich a PASS takes, need {hours(2 * last)} and the time to boot; {2 * first}, up to "
+        f"the first look, {hours(2 * first)}; {3 * last} boots with a placebo {hours(3 * last)}."
     )
 
 

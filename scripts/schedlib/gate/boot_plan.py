@@ -223,8 +223,8 @@ def write_plan(wanted: BootPlanOptions) -> Verdict:
     gates = wanted.gates if gates_path(wanted.gates).parent == GATES else str(Path(wanted.gates).absolute())
     looks = load_gate(gates).looks
     least, most = wanted.boots or (looks[0], looks[-1])
-    if most < looks[0]:
-        say(f"the gate decides after {looks[0]} boots of each kernel, and these are {most}: it will be INCONCLUSIVE")
+    if most < looks[-1]:
+        say(f"a PASS takes {looks[-1]} boots of each kernel, and these are {most}: it will be FAIL or INCONCLUSIVE")
     try:
         plan = GatePlan(
             schema="gate-plan-1",

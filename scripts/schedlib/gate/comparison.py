@@ -35,10 +35,10 @@ from schedlib.formats.gate_document import (
 from schedlib.formats.run_file import BY_FILE_TIME, NOT_RECORDED
 from schedlib.gate import comparable, gate_report, judging
 from schedlib.gate.boots import Side, read_side
-from schedlib.gate.decision import excess
+from schedlib.gate.decision import allowed
 from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, GateOptions
 from schedlib.gate.judging import values_of
-from schedlib.gate.rules import EXCESS, Gate, GateRule, load_gate
+from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.gate.statistics import bad_share
 from schedlib.progress import printable
 from schedlib.verdict import Verdict, worst
@@ -176,7 +176,6 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     verdict = worst([*(row.verdict for row in rows), *verdicts])
     look = next((row.boots[0] for row in rows if row.p is not None), None)
     notes.append(looks_of(gate, look))
-    passed_at = look if verdict is Verdict.PASS else None
     told = tuple(map(_side, sides, directories, directories.values()))
     return GateDocument(
         schema="gate-4",
@@ -187,7 +186,7 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
         status=verdict,
         gates=msgspec.convert(gate, GatesUsed, from_attributes=True),
         look=look,
-        bad_boots=bad_share(passed_at, max(len(row.far) for row in rows)) if passed_at else None,
+        bad_boots=bad_share(look, max(len(row.far) for row in rows)) if look and verdict is Verdict.PASS else None,
         sides=told,
         metrics=tuple(_with_boots(row, sides) for row in rows),
         shown=tuple(_unjudged(rows, sides[:2], look)),
@@ -199,11 +198,10 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
 def looks_of(gate: Gate, look: int | None) -> str:
     """Where the gate looks, and what its last look accepts."""
     last, looks = gate.looks[-1], f"{', '.join(map(str, gate.looks))} boots of each kernel"
-    found = (bad for bad in range(last) if excess(np.array(bad + 1.0), np.array(bad + 1.0), last) >= EXCESS)
-    bad = next(found, last)
+    bad = max(bad for bad in range(last) if allowed(np.array(bad), np.array(bad), last))
     return (
-        f"{f'looked at {look} of' if look else 'looks at'} {looks}; the last accepts an estimate below detect, and "
-        f"{f'{bad} bad boots if the base has as many' if bad else 'no bad boot'}"
+        f"{f'looked at {look} of' if look else 'looks at'} {looks}; a PASS takes {last}, an estimate below detect, and "
+        f"{f'at most {bad} bad boots, if the base has as many' if bad else 'no bad boot'}"
     )
 
 

@@ -244,13 +244,15 @@ def _groups_at(gate: Gate, samples: Samples, look: int, left_out: Sequence[LeftO
     found = [list(_at_look(rule, machines, look, left_out)) for rule, machines in samples.items()]
     evidence = [each for metric in found for _, each in metric]
     family = max(gate.family * max(map(len, found)), len(evidence))
-    results = zip(*decide(together(evidence), gate.alpha, gate.looks, family, look), strict=True)
+    results = zip(*decide(together(evidence), gate.alpha, gate.looks, family, look, early=True), strict=True)
     out = []
     for rule, metric in zip(samples, found, strict=True):
         budget, rows = f"the budget of {_size(rule, rule.budget)}", []
         for group, _ in metric:
             failed, passed, p, doubtful = next(results)
             verdict, reason = Verdict.INCONCLUSIVE, group.reason
+            if not reason and group.boots < gate.looks[-1]:
+                reason = f"{group.boots} boots of the candidate, and a PASS takes {gate.looks[-1]}: {_MORE}"
             if failed:
                 verdict, reason = Verdict.FAIL, f"worse than {budget}"
             elif passed and not reason:

@@ -44,10 +44,9 @@ def add_parser(verbs: Verbs) -> None:
         compared boot by boot; the runs of a boot are averaged.
 
         Boot both kernels in turn, in an order drawn by lot. The gate looks at 8, 12, 16 and 20 boots of each kernel;
-        the gates file may say other numbers. It ends at the first look that decides, and does not judge later boots.
-        FAIL: a metric is worse, and over its budget. PASS: no metric is worse by `detect` or more. INCONCLUSIVE:
-        neither is shown yet; the text says how many boots are needed. Results of different machines or settings are
-        rejected.
+        the gates file may say other numbers. FAIL, at the first look that shows it: a metric is worse, and over its
+        budget. PASS, at the last look alone: no metric is worse by `detect` or more. INCONCLUSIVE: neither is shown
+        yet; the text says how many boots are needed. Results of different machines or settings are rejected.
 
         With --unit the directories may hold files that other tools wrote, such as cyclictest --json; docs/gate.md lists
         them. What such files do not tell makes the result INCONCLUSIVE; --trust says that both sides are alike.

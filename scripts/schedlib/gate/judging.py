@@ -26,9 +26,19 @@ from schedlib.gate.comparable import (
     refuse_fewer_runs,
     unequal_samples,
 )
-from schedlib.gate.decision import MISSED, Limits, LookEvidence, decide, excess, far_boots, look_evidence, together
+from schedlib.gate.decision import (
+    MISSED,
+    Limits,
+    LookEvidence,
+    allowed,
+    decide,
+    excess,
+    far_boots,
+    look_evidence,
+    together,
+)
 from schedlib.gate.gate_options import MOST_BOOTS
-from schedlib.gate.rules import EXCESS, Gate, GateRule
+from schedlib.gate.rules import EXCESS, MOST_BAD, Gate, GateRule
 from schedlib.gate.statistics import CONFIDENCE, Values
 from schedlib.verdict import Verdict
 
@@ -120,14 +130,14 @@ class Sample:
         return unequal_samples(*self.first(boots), self.rule.key)
 
     def behind(self, look: int, gate: Gate) -> str:
-        """What boots behind the look that passed show, and a PASS would hide; empty if it is nothing."""
+        """What boots behind the last look show, and a PASS would hide; empty if it is nothing."""
         boots, limits = self.boots, limits_of(self.rule)
         if boots > look and self.evidence(boots, pairs=gate.pairs).doubtful:
             return f"all {boots} boots of each kernel look worse than the first {look}: begin a new campaign"
         bad = far_boots(self.base, self.candidate, limits)
-        far, far_base = float(bad.sum()), float(far_boots(self.base, self.base, limits).sum())
+        far, far_base = bad.sum(), far_boots(self.base, self.base, limits).sum()
         more = far / len(self.candidate) > far_base / len(self.base) and bad[look:].any()
-        if more and (boots < gate.looks[-1] or excess(np.array(far), np.array(far_base), boots) >= EXCESS):
+        if more and not allowed(far, far_base, boots):
             ids = ", ".join(boot.id for boot, odd in zip(self.sides[1].boots, bad, strict=True) if odd)
             return f"bad boots of the candidate behind the {look} that were judged: {ids}. Begin a new campaign"
         return ""
@@ -137,7 +147,7 @@ def judge(gate: Gate, base: Side, candidate: Side, *, incomplete: bool = False) 
     """Judge each gating metric, in the order of the file.
 
     The gate looks at the first boots of both kernels, as many as the gates file says, and ends at the first look at
-    which a metric fails or all of them pass. Later boots are not judged.
+    which a metric fails, or at the last one. Later boots are not judged.
 
     Args:
         incomplete: somebody knows why some boots have no run of a tool.
@@ -289,7 +299,7 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
         usable = np.array([not trouble for trouble in troubles])
         whole = whole._replace(worse=np.where(usable, whole.worse, 1.0), within=np.where(usable, whole.within, 1.0))
         found = decide(whole, gate.alpha, gate.looks, gate.family, look)
-        if found.failed.any() or found.passed.all():
+        if found.failed.any():
             break
     rows = []
     for place, (sample, trouble) in enumerate(zip(samples, troubles, strict=True)):
@@ -306,7 +316,7 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
             elif found.failed.any():
                 reason = "not settled when the gate failed"
             else:
-                reason = _why_unclear(gate, sample, row, bool(found.doubtful[place]))
+                reason = _why_unclear(gate, sample, row, whole.within[place] <= MISSED, bool(found.doubtful[place]))
             row = replace(row, verdict=verdict, reason=reason, over_budget=over, p=float(found.p[place]))
         rows.append(row)
     return rows
@@ -372,8 +382,13 @@ def _too_few(gate: Gate, sample: Sample) -> str:
     return f"too few boots{more and ': boot '}{more}; the first look is at {first} of each"
 
 
-def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, doubtful: bool) -> str:
-    """How many boots it needs, or why no number settles it. doubtful: a change above the budget is in sight."""
+def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, good: bool, doubtful: bool) -> str:
+    """How many boots it needs, or why no number settles it.
+
+    Args:
+        good: a change of `detect` is excluded so far.
+        doubtful: a change above the budget is in sight.
+    """
     rule, unit, look = sample.rule, sample.per, row.boots[0]
     base, limit = sample.base[:look], f"{rule.detect:g}{unit}"
     if rule.method is Method.RANK and not np.ptp(base):
@@ -381,8 +396,8 @@ def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, doubtful: bool) ->
             f"all {look} boots of the base have the same value, so nothing is known of its noise, and no number "
             'of boots settles it: measure with a finer clock, or compare with method = "equal"'
         )
-    if (bad := _bad_boots(gate, row)) and not doubtful:
-        return bad
+    if (why := _two_groups(sample, look) or _bad_boots(gate, row)) and not doubtful:
+        return why
     worse_by = inf if row.change is None else rule.sign * row.change
     half = inf if row.low is None or row.high is None else (row.high - row.low) / 2
     room = rule.detect - max(worse_by, 0.0)
@@ -400,13 +415,32 @@ def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, doubtful: bool) ->
     seen = f"it may be worse by up to {worse_by + half:.3g}{unit}; a PASS excludes {limit}"
     if doubtful:
         seen = f"it looks worse by {worse_by:.3g}{unit}, over the budget of {rule.budget:g}{unit}"
+    elif good:
+        seen = "nothing speaks against it"
+    if look < gate.looks[-1]:
+        return f"{seen}; {_more(gate, look)}"
     needed = _needed(gate, rule, look, worse_by, half)
-    later = [each for each in gate.looks if each > look]
     if not isfinite(needed):
-        return f"{seen}; {_to(look, later[0]) if later else _again(gate, 2 * look)}"
-    if enough := [each for each in later if each >= needed]:
-        return f"{seen}; {_to(look, enough[0])} probably settles it"
+        return f"{seen}; {_again(gate, 2 * look)}"
     return f"{seen}; about {needed} boots of each would settle it: {_again(gate, int(needed))}"
+
+
+def _two_groups(sample: Sample, look: int) -> str:
+    """Why boots of a base that fall into two groups hardly ever pass; empty if they do not.
+
+    If half of 20 boots are slow, nobody knows that it is not half of one kernel's and three quarters of the other's.
+    """
+    rule, base = sample.rule, sample.base[:look]
+    values = np.sort(scaled(rule, base))
+    at = int(np.diff(values).argmax())
+    apart, slow = abs(told(rule, float(values[at + 1] - values[at]))), look - at - 1
+    few, one_step = min(slow, look - slow) <= max(1.0, MOST_BAD * look), 1.5 * sample.step(look)
+    if few or apart <= rule.detect or np.diff(np.sort(base))[at] <= one_step:
+        return ""
+    return (
+        f"the base's boots fall into two groups: {slow} of {look} are worse by at least {apart:.3g}{sample.per}, more "
+        f"than the {rule.detect:g}{sample.per} that a PASS excludes. More boots hardly help: find what makes them slow"
+    )
 
 
 def _bad_boots(gate: Gate, row: GateMetric) -> str:
@@ -420,25 +454,28 @@ def _bad_boots(gate: Gate, row: GateMetric) -> str:
         f"bad boots: {far} of {look} of the candidate{ids}, {far_base} of the base, more than {row.detect:g}{per} "
         "worse than the base's ordinary boots"
     )
+    if far > MOST_BAD * max(look, gate.looks[-1]):
+        return f"{said}. A PASS has at most {100 * MOST_BAD:g} % of bad boots: look at these boots"
     if look < gate.looks[-1]:
-        return f"{said}. Only the last look can tell whether that is chance: {_to(look, gate.looks[-1])}"
+        return f"{said}; {_more(gate, look)}"
 
-    def more_after(boots: int) -> float:
-        scale = boots / look
-        return float(excess(np.asarray(scale * far), np.asarray(scale * far_base), boots))
+    def scaled_to(boots: int) -> tuple[Values, Values, int]:
+        return np.asarray(boots / look * far), np.asarray(boots / look * far_base), boots
 
-    if (more := more_after(look)) < EXCESS:
+    if allowed(*scaled_to(look)):
         return ""
     said += (
-        f". So up to {100 * more:.3g} % more of the candidate's boots may be bad; a PASS excludes {100 * EXCESS:g} %"
+        f". So up to {100 * excess(*scaled_to(look)):.3g} % more of the candidate's boots may be bad; a PASS excludes "
+        f"{100 * EXCESS:g} %"
     )
-    if needed := next((boots for boots in range(look, MOST_BOOTS) if more_after(boots) < EXCESS), 0):
+    if needed := next((boots for boots in range(look, MOST_BOOTS) if allowed(*scaled_to(boots))), 0):
         return f"{said}. About {needed} boots of each would settle it: {_again(gate, needed)}"
     return f"{said}. No number of boots makes this a PASS: look at these boots"
 
 
-def _to(look: int, then: int) -> str:
-    return f"boot each kernel {then - look} more times, in the order of the plan"
+def _more(gate: Gate, look: int) -> str:
+    last = gate.looks[-1]
+    return f"a PASS takes {last} boots: boot each kernel {last - look} more times, in the order of the plan"
 
 
 def _again(gate: Gate, boots: int) -> str:
@@ -452,16 +489,16 @@ def _needed(gate: Gate, rule: GateRule, look: int, worse_by: float, half: float)
     """About how many boots of each kernel would settle it, if the noise and the estimate stay as they are.
 
     The interval shrinks with the square root of the boots. For a PASS the estimate has to be below `detect`, for a FAIL
-    above 0, by the standard errors that the look's part of the error rates wants. half: of the interval.
+    above 0, by the standard errors that the error rates want. half: of the interval.
     """
     if not isfinite(half) or not half:
         return inf
-    normal, looks = NormalDist(), len(gate.looks)
+    normal = NormalDist()
     error = half / normal.inv_cdf((1 + CONFIDENCE) / 2) * sqrt(look)
     if worse_by > rule.budget:
-        level, distance = gate.alpha / looks / max(gate.family, 1), worse_by
+        level, distance = gate.alpha / len(gate.looks) / max(gate.family, 1), worse_by
     else:
-        level, distance = MISSED / looks, rule.detect - worse_by
+        level, distance = MISSED, rule.detect - worse_by
     if distance <= 0:
         return inf
     return max(look + 1, ceil((normal.inv_cdf(1 - level / 2) * error / distance) ** 2))

@@ -22,10 +22,13 @@ BLOCK = 4
 """Boots of each kernel in a block."""
 
 LOOKS = (8, 12, 16, 20)
-"""At eight boots without a bad one, a PASS excludes a kernel of which every third boot is bad."""
+"""At each of them the gate can FAIL, and at the last one it can PASS."""
 
 EXCESS = 0.25
 """With a bad boot of either kernel, a PASS has to exclude that so many more of the candidate's boots are bad."""
+
+MOST_BAD = 0.1
+"""No PASS if a larger share of the candidate's boots is bad."""
 
 _UNSAID = -1.0
 
@@ -97,7 +100,7 @@ class GateHead(Strict, frozen=True):
 
     Attributes:
         alpha: largest probability that kernels which do not differ fail the gate.
-        looks: the numbers of boots of each kernel at which the gate decides, if it can. After the last one it is over.
+        looks: the numbers of boots of each kernel at which the gate can FAIL. At the last one it can PASS.
         may_differ: entries of the fingerprint that need not be the same on both sides.
         order: interleaved: boots of both kernels have to alternate.
     """

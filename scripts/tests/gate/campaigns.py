@@ -25,7 +25,7 @@ main = main_of(gate_verb)
 GATES = """\
 [gate]
 alpha = 0.01
-looks = [10, 20]
+looks = [10]
 
 [[metric]]
 tool = "rt_wakeup"
@@ -35,6 +35,7 @@ method = "rank"
 budget = 3
 detect = 25
 """
+TO_20 = GATES.replace("[10]", "[10, 20]")
 
 FINGERPRINT = {
     "machine_name": "0123456789abcdef",

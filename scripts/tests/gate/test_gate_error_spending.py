@@ -65,7 +65,7 @@ class Metrics:
         return np.asarray(candidate * (1 - change if self.higher else 1 + change))
 
 
-def spent(metrics: Metrics, family: int, change: float, parts: int) -> tuple[float, float]:
+def spent(metrics: Metrics, family: int, change: float, parts: int, *, early: bool = False) -> tuple[float, float]:
     """Shares of campaigns that FAIL and that PASS at any look, if each look may spend 1 / parts of the error."""
     base, candidate = metrics.boots(np.random.default_rng(20261123))
     candidate = metrics.changed(candidate, change)
@@ -75,7 +75,7 @@ def spent(metrics: Metrics, family: int, change: float, parts: int) -> tuple[flo
     for look in metrics.looks:
         step = np.zeros(base.shape[:-1]) if metrics.rates else step_of(base[..., :look])
         evidence = look_evidence(base[..., :look], candidate[..., :look], limits, step, means=metrics.rates)
-        said = decide(evidence, ALPHA, [*[0] * (parts - 1), metrics.looks[-1]], family, look)
+        said = decide(evidence, ALPHA, [*[0] * (parts - 1), metrics.looks[-1]], family, look, early=early)
         failed |= said.failed.any(axis=-1)
         passed |= said.passed.all(axis=-1)
     return float(failed.mean()), float(passed.mean())
@@ -103,10 +103,11 @@ def test_metrics_that_are_absent_make_it_stricter(metrics: Metrics) -> None:
     assert fails <= spent(metrics, count, 0.0, looks)[0]
 
 
+@pytest.mark.parametrize("early", [False, True])
 @pytest.mark.parametrize("metrics", [Metrics(1), Metrics(1, higher=True), Metrics(1, rates=True)])
-def test_pass_at_detect(metrics: Metrics) -> None:
+def test_pass_at_detect(metrics: Metrics, early: bool) -> None:
     change = 5.0 if metrics.rates else 0.15
-    assert spent(metrics, 1, change, len(metrics.looks))[1] <= bound(MISSED)
+    assert spent(metrics, 1, change, len(metrics.looks), early=early)[1] <= bound(MISSED)
 
 
 @pytest.mark.parametrize("metrics", SAME_FAMILY)
@@ -117,7 +118,7 @@ def test_a_look_that_spends_all_of_alpha_fails_too_often(metrics: Metrics) -> No
 
 def test_a_look_that_spends_all_of_missed_passes_too_often() -> None:
     """The mutant of the test at detect."""
-    assert spent(Metrics(1, rates=True), 1, 5.0, 1)[1] > bound(MISSED)
+    assert spent(Metrics(1, rates=True), 1, 5.0, 1, early=True)[1] > bound(MISSED)
 
 
 # ---- worse is never better ----

@@ -296,7 +296,10 @@ def test_looks_are_between_the_least_and_the_most(tmp_path: Path) -> None:
 
 def test_too_few_boots_for_a_look_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words(tmp_path / "campaign", boots="2")) == 0
-    assert "and these are 2: it will be INCONCLUSIVE" in capsys.readouterr().err
+    assert (
+        "a PASS takes 20 boots of each kernel, and these are 2: it will be FAIL or INCONCLUSIVE"
+        in capsys.readouterr().err
+    )
     assert plan_of(tmp_path / "campaign")["looks"] == []
 
 

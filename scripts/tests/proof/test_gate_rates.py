@@ -25,16 +25,21 @@ def test_power() -> None:
         assert found.boots < 14
 
 
+def test_a_pass_takes_all_boots() -> None:
+    """An early one hid what the others would have shown."""
+    assert simulate(GateCase(MODELS["log-normal 5 %"]), 5, 100).boots > 19.5
+
+
 def test_strict_alternation_is_weak() -> None:
     """What makes the order by lot necessary: with ABAB, half of the campaigns fail without a change."""
     assert simulate(GateCase(MODELS["every 2nd +10 %"], order="AB"), 5, 200).failed > 30
 
 
 def test_a_minority_of_bad_boots() -> None:
-    """The best that a gate can do is 0.8 ** 8 = 17 % with one boot of five, at the first look; without, all pass."""
+    """With one boot of five, 0.8 ** 20 = 1.2 % have no bad one in 20 boots. 17 % passed after 8. Without, all pass."""
     slow = {name: case for part, name, case in proof.cases() if part == "bad boots"}
-    assert simulate(slow["20 % of the boots 10 times slower"], 5, 500).passed < 26
-    assert simulate(slow["3 of each 10 boots 10 times slower"], 5, 500).passed < 1
+    for case in slow.values():
+        assert simulate(case, 5, 500).passed <= 4.5
     assert simulate(GateCase(slow["3 of each 10 boots 10 times slower"].model), 5, 500).passed > 97
 
 
