@@ -138,8 +138,8 @@ _JOBS = """\
 check | schedline check | fetch build layout uml
 check-x86_64 | schedline check --on qemu-x86_64 | fetch build layout qemu-x86_64
 check-arm64 | schedline check --on qemu-arm64 --selftests | fetch build layout qemu-arm64 qemu-arm64-selftests
-layout | schedline layout | fetch build layout objtool
-layout-all | schedline layout --arch all | fetch build layout objtool compilers
+layout | schedline layout | fetch build layout
+layout-all | schedline layout --arch all | fetch build layout compilers
 c2c | schedline c2c | fetch build layout qemu-x86_64
 c2c-arm64 | schedline c2c --on qemu-arm64 | fetch build layout qemu-arm64 qemu-arm64-c2c
 c2c-record | schedline c2c record | record

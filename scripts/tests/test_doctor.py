@@ -19,13 +19,13 @@ NEEDS = tuple(need for need in doctor.NEEDS if need.name in ("pahole", "qemu-sys
 
 def machine(monkeypatch: pytest.MonkeyPatch, likes: str, *there: str) -> None:
     """A machine of this distribution with these programs of ABSENT, and without the headers of libelf."""
-    which = shutil.which
+    which, glob = shutil.which, Path.glob
     monkeypatch.setattr(doctor, "freedesktop_os_release", lambda: {"ID": "mine", "ID_LIKE": likes})
     monkeypatch.setattr(
         shutil, "which", lambda name: name if name in there else None if name in ABSENT else which(name)
     )
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(Path, "glob", lambda *_: iter(()))
+    monkeypatch.setattr(Path, "glob", lambda place, name: iter(()) if place == Path("/") else glob(place, name))
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,30 @@ def test_without_apt_a_tree_of_the_users_own_is_judged(
     assert "apt-get" not in said and "(package dwarves)" in said and "next: sudo dnf install " in said
 
 
-def test_layout_is_ready_when_it_can_compile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An x86-64 kernel has objtool, which needs libelf: doctor called layout ready, and layout named it as missing."""
-    machine(monkeypatch, "debian", "apt-get", "git", "dpkg-deb")
-    assert "libelf's headers" in {need.name for need in doctor.JOBS["layout"].missing()}
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        ("check", "check"),
+        ("check-x86_64", "check --sanitize kasan"),
+        ("check-arm64", "check --on qemu-arm64 --selftests"),
+        ("c2c", "c2c"),
+        ("c2c", "show rd-lines"),
+        ("c2c-arm64", "c2c --on qemu-arm64"),
+        ("layout", "layout"),
+    ],
+)
+def test_a_verb_names_what_doctor_names(job: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All at once, before a kernel is fetched: who had installed what was named was told of more."""
+    machine(monkeypatch, "debian", "apt-get", "dpkg-deb")
+    with pytest.raises(SchedlineError) as error:
+        main(words.split())
+    assert error.value.observed.partition("\n")[2] == doctor.listed(doctor.JOBS[job].missing())
+
+
+def test_layout_needs_no_libelf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It links nothing, so nobody needs objtool, which took half of the time of a first run."""
+    machine(monkeypatch, "debian", "apt-get", "dpkg-deb")
+    assert "libelf's headers" not in {need.name for need in doctor.JOBS["layout"].missing()}
 
 
 def test_root_installs_by_apt_whatever_the_distribution_is_called(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,7 +38,7 @@ from schedlib.formats.c2c_document import C2C_FILE, TrafficResult
 from schedlib.git import git
 from schedlib.guest.command_line import refuse_impossible
 from schedlib.kernel.build import Kernel, KernelPlan, compiler_version, composed_kernel, plan_kernel, prepare_kernel
-from schedlib.kernel.targets import TARGETS
+from schedlib.kernel.targets import TARGETS, Target
 from schedlib.kernel.topology import shape_of
 from schedlib.progress import printable, say, step
 from schedlib.tree.compose import Composition
@@ -78,6 +78,12 @@ def asked_for(options: C2cOptions) -> Measurement:
     return Measurement(parameters, topology, options.quanta, options.timeout, options.changes, own)
 
 
+def require_guest(target: Target, more: Collection[str] = ()) -> None:
+    """Raise SchedlineError if this machine lacks what a guest that counts needs, or `more` jobs of doctor."""
+    doctor.require([*more, target.name, f"{target.name}-c2c"])
+    plugin_guest.refuse_other_qemu(target)
+
+
 def count(options: C2cOptions) -> Verdict:
     cache = cache_dir()
     asked = asked_for(options)
@@ -86,7 +92,7 @@ def count(options: C2cOptions) -> Verdict:
     shell = ["in-guest"] if asked.program and asked.program.is_script else []
     # pahole makes the types that the kernel shows to BPF programs.
     types = ["layout"] if "c2c-sched-ext" in asked.parameters.config else []
-    doctor.require(["build", *options.tree.needs, *shell, *types])
+    require_guest(asked.target, ("build", *options.tree.needs, *shell, *types))
     planned = source(open_tree(cache, options.tree), asked)
     out = _results(cache, options.results.out)
     with scratch(cache) as place:
@@ -148,8 +154,7 @@ def source(tree: Tree, asked: Measurement, composition: Composition | None = Non
     Without a `composition` it is made from the tree. SchedlineError if this QEMU is not supported.
     """
     target = asked.target
-    doctor.require([f"{target.name}-c2c"])
-    plugin_guest.refuse_other_qemu(target)
+    require_guest(target)
     fragments = [_FRAGMENT, f"{_FRAGMENT}-{target.arch}", *asked.parameters.config]
     if composition:
         return composed_kernel(tree, target, composition, fragments)

@@ -9,9 +9,8 @@ from itertools import zip_longest
 
 from msgspec import structs
 
-from schedlib import doctor
 from schedlib.c2c import c2c_page, traffic_diff, traffic_report
-from schedlib.c2c.c2c_job import remembered
+from schedlib.c2c.c2c_job import asked_for, remembered, require_guest
 from schedlib.c2c.c2c_options import QUANTA, C2cOptions, ShowOptions
 from schedlib.c2c.traffic_report import line_name, line_title, most_missed, named, totals
 from schedlib.cache import cache_dir, results_directory, write_atomic
@@ -50,10 +49,10 @@ def shown_table() -> dict[str, Shown]:
 def show(options: ShowOptions) -> Verdict:
     name, cache = options.name, cache_dir()
     wanted = shown_table()[name]
-    doctor.require(["build", *options.tree.needs])
-    tree, out = open_tree(cache, options.tree), results_directory(cache, options.out)
     # A picture is drawn of one, and there is no verdict.
     asked = C2cOptions(workload=wanted.workload, objects=wanted.objects, quanta=QUANTA[1:2])
+    require_guest(asked_for(asked).target, ("build", *options.tree.needs))
+    tree, out = open_tree(cache, options.tree), results_directory(cache, options.out)
     sides: dict[str, tuple[C2cOptions, Composition | None]] = {
         "without": (replace(asked, changes=ChangeOptions(without=(*wanted.without, name))), None),
         "with": (replace(asked, changes=ChangeOptions(with_=(name,), without=wanted.without)), None),

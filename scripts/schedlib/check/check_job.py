@@ -67,9 +67,12 @@ def check(options: CheckOptions) -> Verdict:
 def _check(options: CheckOptions) -> Verdict:
     started = datetime.now(UTC)
     cache = cache_dir()
-    doctor.require(["build", *options.tree.needs])
+    wanted = options.on or (SANITIZED if options.sanitize else None)
+    # A tree chooses between uml and a target that needs more. All that can be told is told before it is fetched.
+    programs = [f"{wanted}-selftests"] if options.selftests else []
+    doctor.require(["build", *options.tree.needs, wanted or "uml", *programs])
     tree = open_tree(cache, options.tree)
-    target, reason = choose(tree, options.on or (SANITIZED if options.sanitize else None))
+    target, reason = choose(tree, wanted)
     needed = [*options.config]
     if options.sanitize:
         target = with_sanitizer(target, options.sanitize)
@@ -77,7 +80,6 @@ def _check(options: CheckOptions) -> Verdict:
     if reason:
         say(f"note: {reason}")
     if options.selftests:
-        doctor.require([f"{target.name}-selftests"])
         needed.insert(0, selftests.FRAGMENT)
     kernel_plan = plan_kernel(tree, target, needed, changes=options.changes, expect=options.expect, base=options.base)
     plan = make_plan(target, options, kernel_plan.composition.expected, kernel_plan.left_out)

@@ -30,8 +30,8 @@ def pack_columns(archs: Sequence[str], configs: Sequence[str]) -> tuple[Column, 
     )
 
 
-def ensure_tools(columns: Sequence[Column]) -> None:
-    """Check that this machine has the tools to compile these columns; SchedlineError if something is missing."""
+def ensure_tools(columns: Sequence[Column], more: Collection[str] = ()) -> None:
+    """SchedlineError if this machine lacks what compiling these columns needs, or `more` jobs of doctor."""
     packages = {column.arch.package: column.arch for column in columns if column.arch.compiler}
     compilers = [
         doctor.Need(f"{arch.compiler}gcc", package, f"compiles for {arch.name}", frozenset({"layout"}))
@@ -44,8 +44,7 @@ def ensure_tools(columns: Sequence[Column]) -> None:
         compilers.append(
             doctor.Need("gcc's plugin headers", f"gcc-{major}-plugin-dev", why, frozenset({"layout"}), headers)
         )
-    objtool = ["objtool"] if any(column.arch.name == "x86_64" for column in columns) else []
-    doctor.require(["layout", "build", *objtool], compilers)
+    doctor.require(["layout", "build", *more], compilers)
 
 
 def composed_tree(

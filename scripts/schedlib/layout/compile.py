@@ -28,6 +28,9 @@ from schedlib.tree.kernel_tree import Tree, checked_out
 RECORD = "schedline.types"
 """The file of a build directory that tells for which commit make ran last; see unit_build()."""
 
+UNLINKED = ("KCFLAGS=-g", "CONFIG_OBJTOOL=", "CONFIG_DEBUG_INFO_BTF=")
+"""Variables of make for single units: objtool and resolve_btfids take longer to build, and need libelf."""
+
 _T = TypeVar("_T")
 
 Words = Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]
@@ -151,5 +154,5 @@ def all_read(
         (build / RECORD).unlink(missing_ok=True)
         for name, text in (sources or {}).items():
             write_atomic(build / name, text)
-        make_as_configured(tree, build, column.arch.make, wanted, variables, ["KCFLAGS=-g", *units])
+        make_as_configured(tree, build, column.arch.make, wanted, variables, [*UNLINKED, *units])
         return [read(build / unit) for unit in units]

@@ -182,7 +182,7 @@ def opened(options: LayoutOptions | InitOptions, patch: bytes = b"") -> Iterator
         return
     archs, configs = options.columns.arch, options.columns.config
     columns = columns_for(archs, configs or (TIGHTEST,))
-    ensure_tools(columns)
+    ensure_tools(columns, options.tree.needs)
     with step(f"reading {options.tree.kdir or options.tree.series or DEFAULT_SERIES}", after=PATIENCE):
         tree, composition = composed_tree(options.tree, options.changes)
         both = composition.commit, composition.commit

@@ -78,7 +78,7 @@ def judge_layout(options: LayoutOptions) -> Verdict:
 
 def _of_tree(options: LayoutOptions, rules: Rules) -> tuple[list[JudgedColumn], dict[str, str]]:
     wanted = (pack_columns if options.of_packs else columns_for)(options.columns.arch, options.columns.config)
-    ensure_tools(wanted)
+    ensure_tools(wanted, options.tree.needs)
     tree, composition = composed_tree(options.tree, options.changes, expect=options.expect, base=options.base)
     if not options.of_packs:
         refuse_lost_members(tree, composition.commit)

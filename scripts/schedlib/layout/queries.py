@@ -78,7 +78,7 @@ def explain_rule(options: ExplainOptions) -> Verdict:
         )
         return Verdict.PASS
     columns = (columns_for if is_ours else pack_columns)(options.columns.arch, options.columns.config)
-    ensure_tools(columns)
+    ensure_tools(columns, options.tree.needs)
     tree, composition = composed_tree(options.tree, options.changes)
     for column in columns:
         try:

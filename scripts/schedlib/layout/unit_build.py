@@ -31,7 +31,7 @@ from schedlib.cache import lock, scratch, write_atomic
 from schedlib.git import blob, git, try_git
 from schedlib.kernel.build import make_as_configured
 from schedlib.kernel.kconfig import is_configured
-from schedlib.layout.compile import RECORD, Column, column_directory, compiler_of
+from schedlib.layout.compile import RECORD, UNLINKED, Column, column_directory, compiler_of
 from schedlib.process import run
 from schedlib.progress import step
 from schedlib.tree.kernel_tree import Tree, checked_out, last_checked_out
@@ -310,7 +310,7 @@ def _prepared(build: Path, tree: Tree, commit: str, column: Column, place: Path)
     (build / RECORD).unlink(missing_ok=True)
     # A unit that is compiled for its command only.
     write_atomic(build / "kernel/schedline_flags.c", "#include <linux/types.h>\n")
-    variables, goals = [f"CROSS_COMPILE={column.arch.compiler}"], ["KCFLAGS=-g", "kernel/schedline_flags.o"]
+    variables, goals = [f"CROSS_COMPILE={column.arch.compiler}"], [*UNLINKED, "kernel/schedline_flags.o"]
     make_as_configured(tree, build, column.arch.make, column.configuration(), variables, goals)
     made = _opened(build, tree, tree.src, frozenset(), place)
     if made is None or (bounds := made.bounds_of()) is None:

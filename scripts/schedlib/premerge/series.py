@@ -98,7 +98,7 @@ def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> P
         say(f"the series leaves {base} at {begin[:12]}, which is its base")
     first = begin
     if not (rows := git(tree.src, "rev-list", "--reverse", "--no-merges", f"{first}..{last}").split()):
-        raise SchedlineError(f"there is no patch between {base} and {head or mbox}", "give two that differ")
+        raise SchedlineError(f"there is no patch between {base} and {mbox or head or 'HEAD'}", "give two that differ")
     diff = try_git(tree.src, "diff", "--full-index", first, last).stdout
     return PatchSeries(first, last, tuple(_patch(tree, commit) for commit in rows), diff)
 

@@ -81,10 +81,11 @@ def run_in_guest(options: RunOptions, guest: GuestOptions, suite: Suite, out: Pa
     out.mkdir(parents=True, exist_ok=True)
     shape = shape_of(guest.topology, guest.cpus or CPUS)
     cache = cache_dir()
-    doctor.require(["build", *options.tree.needs])
+    target = guest.on or TARGET
+    doctor.require(["build", *options.tree.needs, target, f"{target}-selftests", "in-guest"])
     tree = open_tree(cache, options.tree)
     with scratch(cache) as place:
-        booted = prepared_guest(cache, tree, place, guest.on or TARGET, shape, options.changes, guest.config)
+        booted = prepared_guest(cache, tree, place, target, shape, options.changes, guest.config)
         return _measured(options, for_guest(suite, shape.cpus), booted, tree, out, guest.timeout)
 
 
