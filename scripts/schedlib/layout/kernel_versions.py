@@ -86,12 +86,17 @@ def _patch_ids(tree: Tree, text: bytes) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class CommitVersions:
-    """Two commits, in configurations of our own: for the scheduler's structures, and for all others."""
+    """Two commits, in configurations of our own: for the scheduler's structures, and for all others.
+
+    Attributes:
+        is_there: the tree has the patch already.
+    """
 
     tree: Tree
     both: tuple[str, str]
     columns: Sequence[Column]
     pack_columns: Sequence[Column]
+    is_there: bool = False
 
     own = None
     read: ClassVar[Collection[str]] = ()
@@ -185,11 +190,11 @@ def opened(options: LayoutOptions | InitOptions, patch: bytes = b"") -> Iterator
     ensure_tools(columns, options.tree.needs)
     with step(f"reading {options.tree.kdir or options.tree.series or DEFAULT_SERIES}", after=PATIENCE):
         tree, composition = composed_tree(options.tree, options.changes)
-        both = composition.commit, composition.commit
+        both, is_there = (composition.commit, composition.commit), False
         if patch:
             before, after = steps(tree, composition, patch)
-            both = with_tests(tree, before), with_tests(tree, after)
-    yield CommitVersions(tree, both, columns, pack_columns(archs, configs))
+            both, is_there = (with_tests(tree, before), with_tests(tree, after)), before not in (both[0], tree.base)
+    yield CommitVersions(tree, both, columns, pack_columns(archs, configs), is_there)
 
 
 def layouts_of(versions: Versions | CommitVersions, struct: str, file: str) -> list[tuple[Layout, Layout]]:

@@ -244,6 +244,11 @@ class Versions:
         return {one: other for one in gone for other in new if tags[one] & tags[other]}
 
     @property
+    def is_there(self) -> bool:
+        """Whether the tree has the patch already."""
+        return all(both[1] == _content(self.own.tree / file) for file, both in self.changed.items())
+
+    @property
     def archs(self) -> frozenset[str]:
         """The directories of arch/ that the build reads."""
         record = self.own.any_record()

@@ -75,6 +75,8 @@ def judge_patch(options: LayoutOptions, patch: bytes, form: str) -> Verdict:
     if text := render((*rules.rules, *packs.rules), found, form):
         print(text)
     errors = sum(each.error for each in found)
+    if versions.is_there and not options.of_git and not is_hook:
+        say("the tree has this patch already: it was compared with the tree before it")
     if options.verbose or (sys.stdout.isatty() and form == "text"):
         print(_looked_at(looks, errors, sum(not each.error and not each.note for each in found)))
     if errors:

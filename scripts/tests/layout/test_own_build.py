@@ -184,11 +184,20 @@ class Built:
         git(self.tree, "add", "-f", "drivers", "include", "kernel")
         git(self.tree, "commit", "-qm", "sources")
 
-    def judge(self, patch: bytes, *more: str) -> tuple[int, str]:
-        """The exit code, and what is printed."""
+    def mail(self, patch: bytes) -> Path:
+        """A file with a patch."""
         mail = self.tree.parent / "my.patch"
         mail.write_bytes(patch)
-        return self.asked("--patch", str(mail), *more)
+        return mail
+
+    def judge(self, patch: bytes, *more: str) -> tuple[int, str]:
+        """The exit code, and what is printed."""
+        return self.asked("--patch", str(self.mail(patch)), *more)
+
+    def heard(self, *what: str) -> str:
+        """What is said beside the findings."""
+        main.main(["layout", "--kdir", str(self.tree), *self.words, *what, "--contracts", str(self.contracts)])
+        return self.capsys.readouterr().err
 
     def asked(self, *what: str) -> tuple[int, str]:
         """The same for what git knows."""
@@ -509,9 +518,13 @@ def test_a_header_that_kbuild_generates_is_not_taken_as_it_was(built: Built) -> 
 
 def test_a_patch_that_the_tree_has_is_compared_with_the_tree_before(built: Built) -> None:
     patch = built.patch(*NEXT)
+    already = "the tree has this patch already"
+    assert already not in built.heard("--patch", str(built.mail(patch)))
     built.apply(patch)
     code, said = built.judge(patch)
     assert code == 1 and "next on line 1" in said, said
+    mail = str(built.mail(patch))
+    assert already in built.heard("--patch", mail) and already not in built.heard("--patch", mail, "--quiet")
 
 
 def test_a_new_header_is_seen(built: Built) -> None:
