@@ -121,6 +121,8 @@ def lay_out(src: Path, changed: Mapping[str, bytes | None], place: Path) -> Path
         file.unlink(missing_ok=True)
         if data is not None:
             file.write_bytes(data)
+    for above in {(place / name).parent for name in changed if name.endswith(".h") and "include/" not in name}:
+        _open_below(above)
     return place
 
 
@@ -130,6 +132,17 @@ def _link(real: str, place: Path) -> None:
     for entry in os.scandir(place / real):
         if entry.name != ".git":
             (place / entry.name).symlink_to(f"{real}/{entry.name}")
+
+
+def _open_below(directory: Path) -> None:
+    """Replace links to directories: from there `#include "../x.h"` would lead to the source without changes."""
+    for entry in list(os.scandir(directory)):
+        path = directory / entry.name
+        if entry.is_symlink() and entry.is_dir() and not (real := path.readlink()).is_symlink():
+            path.unlink()
+            _link(real, path)
+        if path.is_dir() and not path.is_symlink():
+            _open_below(path)
 
 
 @dataclass(frozen=True)

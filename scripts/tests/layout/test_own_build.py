@@ -680,6 +680,14 @@ def test_a_header_that_an_unusual_object_reads(built: Built) -> None:
     assert code == 3 and "not compiled: lib/user.c, which reads include/linux/handle.h. " in said, said
 
 
+@pytest.mark.parametrize("built", ["in place", "O="], indirect=True)
+def test_a_header_above_is_not_read_through_a_link(built: Built) -> None:
+    """A link to a directory leads to the tree as it is: `does not compile with the patch` was the answer."""
+    (built.tree / TOY).write_text(HEADER.replace('"inner.h"', '"inner.h"\n#include "../above.h"'))
+    code, said = built.judge(built.patch("drivers/above.h", "struct", "#define ABOVE 1\nstruct"))
+    assert code == 0 and "at 0 of 0 changed lines" in said, said
+
+
 @pytest.mark.parametrize("built", ["in place"], indirect=True)
 def test_many_structures_are_told_in_one_note(built: Built) -> None:
     more = "".join(f"struct s{at} {{\n\tchar all[LENGTH];\n}};\n" for at in range(9))
