@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The kernel's table of futexes: one thread for each CPU, bound to it. In each
- * round it waits on all of its own words, which returns at once because the
- * value is another one, and wakes the words of its neighbour, on which nobody
- * sleeps. So a bucket is locked by two CPUs in turn, and no thread sleeps. The
+ * round it waits on all of its own words and on those of its neighbour, which
+ * returns at once because the value is another one. So a bucket is locked by
+ * two CPUs in turn, and no thread sleeps. (To wake nobody locks nothing.) The
  * futexes are not private: all of them are in the table that the whole kernel
  * shares.
  *
@@ -21,6 +21,12 @@
 
 static unsigned int words[MOST_CPUS][WORDS];
 
+static void lock_bucket(unsigned int *word)
+{
+	if (syscall(SYS_futex, word, FUTEX_WAIT, 1, NULL, NULL, 0) != -1 || errno != EAGAIN)
+		fail("futex");
+}
+
 static void *work(void *argument)
 {
 	long number = (long)argument, next = (number + 1) % phase.threads;
@@ -30,11 +36,8 @@ static void *work(void *argument)
 	pthread_barrier_wait(&phase.barrier);
 	for (i = 0; i < phase.rounds; i++) {
 		for (k = 0; k < WORDS; k++) {
-			if (syscall(SYS_futex, &words[number][k], FUTEX_WAIT, 1, NULL, NULL, 0) !=
-			    -1 || errno != EAGAIN)
-				fail("futex");
-			if (syscall(SYS_futex, &words[next][k], FUTEX_WAKE, 1, NULL, NULL, 0))
-				fail("futex");
+			lock_bucket(&words[number][k]);
+			lock_bucket(&words[next][k]);
 		}
 	}
 	return NULL;
