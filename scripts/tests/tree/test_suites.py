@@ -19,6 +19,8 @@ from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row, op
 from schedlib.tree.source import without_hooks
 from schedlib.tree.suites import feature_table, lacking_features, left_out, suite_table
 
+FAIR_SUITES = '#include "tests/sched_cluster_kunit.c"\n#include "tests/sched_balance_kunit.c"\n'
+
 
 @pytest.fixture
 def old(kernel: Path, cache: Path) -> Tree:
@@ -61,7 +63,7 @@ def test_new_tree_has_all_suites_and_no_replacements(kernel: Path, cache: Path) 
     commit = compose(tree).commit
     assert tree.read(f"{TESTS_DIRECTORY}/sched_kunit_compat.h", commit) is None
     fair = tree.read("kernel/sched/fair.c", commit) or ""
-    assert fair.endswith('#ifdef CONFIG_SCHED_TOPOLOGY_KUNIT_TEST\n#include "tests/sched_cluster_kunit.c"\n#endif\n')
+    assert fair.endswith(f"#ifdef CONFIG_SCHED_TOPOLOGY_KUNIT_TEST\n{FAIR_SUITES}#endif\n")
 
 
 def test_old_tree_gets_replacements_until_a_change_brings_the_original(kernel: Path, cache: Path) -> None:
@@ -72,7 +74,7 @@ def test_old_tree_gets_replacements_until_a_change_brings_the_original(kernel: P
     commit = compose(tree).commit
     header = tree.read(f"{TESTS_DIRECTORY}/sched_kunit_lacks.h", commit) or ""
     assert re.findall(r"LACKS_(\w+)", header) == ["CPUS_GUARD"]
-    tail = '#include "tests/sched_kunit_compat.h"\n#include "tests/sched_cluster_kunit.c"\n#endif\n'
+    tail = f'#include "tests/sched_kunit_compat.h"\n{FAIR_SUITES}#endif\n'
     assert (tree.read("kernel/sched/fair.c", commit) or "").endswith(tail)
     row = file_row(tree.src, file, text.encode())
     commit = with_tests(tree, commit_tree(tree.src, edit_tree(tree.src, commit, [row]), commit, "guard\n"))
@@ -83,7 +85,7 @@ def test_tree_without_clusters_has_no_suites_of_domains(kernel: Path, cache: Pat
     file = kernel / "kernel/sched/topology.c"
     file.write_text(file.read_text().replace("sched_cluster_active", "sched_other_active"))
     names = [suite.name for suite in left_out(open_kdir(cache, kernel), ())]
-    assert names == ["sched_topology", "sched_root_domain", "sched_cluster", "sched_rt"]
+    assert names == ["sched_topology", "sched_root_domain", "sched_cluster", "sched_balance", "sched_rt"]
 
 
 def test_llc_mask_can_be_replaced_by_a_test_and_back(kernel: Path, cache: Path) -> None:

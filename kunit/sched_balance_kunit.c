@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of when CPUs balance for others: overutilized follows the CPUs
+ * that are too busy, and idle CPUs whose tick is stopped are kicked. Included
+ * in the compilation unit of fair.c, behind sched_cluster_kunit.c, because the
+ * functions are static there.
+ */
+#include <linux/delay.h>
+#include <linux/stop_machine.h>
+
+#define SKIPPED(name, why)						\
+static void name(struct kunit *test)					\
+{									\
+	kunit_skip(test, "n/a: " why);					\
+}
+
+#ifdef SCHED_KUNIT_LACKS_ILB_IDLE_CORE
+#define OLD_KERNEL	"this kernel chooses idle CPUs otherwise"
+SKIPPED(without_energy_model_nobody_writes_overutilized, OLD_KERNEL)
+SKIPPED(busy_cpu_is_told_until_a_balance, OLD_KERNEL)
+SKIPPED(idle_cpus_wait_to_be_kicked, OLD_KERNEL)
+SKIPPED(offline_cpu_is_not_kicked, OLD_KERNEL)
+SKIPPED(first_idle_core_is_kicked, OLD_KERNEL)
+SKIPPED(second_kick_is_left_to_the_first, OLD_KERNEL)
+SKIPPED(tick_asks_an_idle_cpu, OLD_KERNEL)
+#else
+/* CPU 0 is the test's. It sleeps for jiffies, so it balances when it is idle. */
+static struct crowd *balance_test_begin(struct kunit *test, const struct sched_test_topology *t)
+{
+	sched_test_install(test, t);
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
+	return new_crowd(test, true);
+}
+
+/* ---- a root domain with a CPU that is too busy ---- */
+
+static int balance_test_is_overutilized(void)
+{
+	return READ_ONCE(cpu_rq(0)->rd->overutilized);
+}
+
+/* CPU 0 has balanced the whole machine. */
+static void balance_test_wait_for_balance(struct kunit *test)
+{
+	unsigned long until = jiffies + REST_SECONDS * HZ, before, now;
+
+	for (int i = 0; time_before(jiffies, until); i++) {
+		scoped_guard(rcu) {
+			struct sched_domain *sd = rcu_dereference(cpu_rq(0)->sd);
+
+			while (sd->parent)
+				sd = sd->parent;
+			now = sd->last_balance;
+		}
+		if (i && now != before)
+			return;
+		before = now;
+		schedule_timeout_uninterruptible(1);
+	}
+	KUNIT_FAIL(test, "CPU 0 balances nothing in %d seconds", REST_SECONDS);
+}
+
+static void balance_test_clear(void *unused)
+{
+	WRITE_ONCE(cpu_rq(0)->rd->overutilized, false);
+}
+
+static void without_energy_model_nobody_writes_overutilized(struct kunit *test)
+{
+	struct crowd *crowd;
+
+	if (sched_energy_enabled())
+		kunit_skip(test, "n/a: this machine has an energy model");
+	crowd = balance_test_begin(test, &llc_of_2);
+	make_busy(test, crowd, 1, false);
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, balance_test_clear, NULL), 0);
+	for (int flag = 0; flag < 2; flag++) {
+		WRITE_ONCE(cpu_rq(0)->rd->overutilized, flag);
+		balance_test_wait_for_balance(test);
+		KUNIT_EXPECT_EQ(test, balance_test_is_overutilized(), flag);
+	}
+}
+
+#if defined(CONFIG_ENERGY_MODEL) && defined(CONFIG_CPU_FREQ_GOV_SCHEDUTIL)
+static bool balance_test_turns(int flag)
+{
+	unsigned long until = jiffies + REST_SECONDS * HZ;
+
+	while (balance_test_is_overutilized() != flag && time_before(jiffies, until))
+		schedule_timeout_uninterruptible(1);
+	return balance_test_is_overutilized() == flag;
+}
+
+/* Whether a tick of a CPU sets it, and nobody else does so meanwhile. */
+static bool balance_test_tells(int cpu)
+{
+	int told = 0;
+
+	for (int i = 0; i < 5; i++) {
+		guard(irqsave)();
+		balance_test_clear(NULL);
+		check_update_overutilized_status(cpu_rq(cpu));
+		told += balance_test_is_overutilized();
+	}
+	return told == 5;
+}
+
+static void balance_test_end_energy(void *unused)
+{
+	static_branch_disable(&sched_energy_present);
+}
+
+/* Without perf domains nothing but the flag is energy-aware. */
+static void busy_cpu_is_told_until_a_balance(struct kunit *test)
+{
+	struct crowd *crowd;
+
+	if (sched_energy_enabled())
+		kunit_skip(test, "n/a: this machine has an energy model");
+	crowd = balance_test_begin(test, &two_llcs);
+	static_branch_enable(&sched_energy_present);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, balance_test_end_energy, NULL), 0);
+	KUNIT_ASSERT_TRUE_MSG(test, balance_test_turns(0), "overutilized, and no CPU is busy");
+	KUNIT_EXPECT_FALSE_MSG(test, balance_test_tells(7), "told by an idle CPU");
+	make_busy(test, crowd, 6, false);
+	/* It needs some time until it has run too much. */
+	for (int i = 0; !cpu_overutilized(6); i++) {
+		KUNIT_ASSERT_LT_MSG(test, i, REST_SECONDS * HZ, "CPU 6 never is too busy");
+		schedule_timeout_uninterruptible(1);
+	}
+	KUNIT_EXPECT_TRUE_MSG(test, balance_test_tells(6), "not told by a tick");
+	balance_test_clear(NULL);
+	KUNIT_EXPECT_TRUE_MSG(test, balance_test_turns(1), "not told at all");
+	/* Neither a balance of the LLC without it nor one of the machine forgets it. */
+	for (int i = 0; i < 20; i++) {
+		balance_test_wait_for_balance(test);
+		KUNIT_EXPECT_TRUE_MSG(test, balance_test_is_overutilized(), "after a balance");
+	}
+	set_busy(crowd, false);
+	KUNIT_EXPECT_TRUE_MSG(test, balance_test_turns(0), "overutilized stays");
+	KUNIT_EXPECT_FALSE(test, cpu_overutilized(6));
+}
+#else
+SKIPPED(busy_cpu_is_told_until_a_balance, "needs CONFIG_ENERGY_MODEL and schedutil")
+#endif
+
+#ifdef CONFIG_NO_HZ_COMMON
+/* ---- idle CPUs whose tick is stopped ---- */
+
+/* With all CPUs stopped. Returns the CPUs that are counted wrong, or in the mask by mistake. */
+static int balance_test_look(void *data)
+{
+	struct cpumask *wrong = data;
+	int cpu, other;
+
+	cpumask_clear(wrong);
+	for_each_possible_cpu(cpu) {
+		struct sched_domain *sd = rcu_dereference_sched(per_cpu(sd_llc, cpu));
+		int busy = 0;
+
+		if (cpumask_test_cpu(cpu, nohz.idle_cpus_mask) != !!cpu_rq(cpu)->nohz_tick_stopped)
+			cpumask_set_cpu(cpu, wrong);
+		if (!cpu_active(cpu) && cpu_rq(cpu)->nohz_tick_stopped)
+			cpumask_set_cpu(cpu, wrong);
+		if (!sd || !sd->shared)
+			continue;
+		for_each_cpu(other, sched_domain_span(sd)) {
+			struct sched_domain *its = rcu_dereference_sched(per_cpu(sd_llc, other));
+
+			busy += its && !its->nohz_idle;
+		}
+		if (atomic_read(&sd->shared->nr_busy_cpus) != busy)
+			cpumask_set_cpu(cpu, wrong);
+	}
+	return 0;
+}
+
+static void balance_test_expect_agreement(struct kunit *test, const char *when)
+{
+	static struct cpumask wrong;
+
+	stop_machine(balance_test_look, &wrong, NULL);
+	KUNIT_EXPECT_TRUE_MSG(test, cpumask_empty(&wrong), "%s: wrong are CPUs %*pbl", when,
+			      cpumask_pr_args(&wrong));
+}
+
+/* These become the CPUs from 1 to 7 that wait to be kicked, if their tick can stop. */
+static void balance_test_wait_for(struct kunit *test, unsigned long idle)
+{
+	unsigned long until = jiffies + REST_SECONDS * HZ, found, stopped;
+
+	do {
+		schedule_timeout_uninterruptible(1);
+		found = 0;
+		stopped = 0;
+		for (int cpu = 1; cpu < 8; cpu++) {
+			if (cpumask_test_cpu(cpu, nohz.idle_cpus_mask))
+				found |= CPU(cpu);
+			if (tick_nohz_tick_stopped_cpu(cpu))
+				stopped |= CPU(cpu);
+		}
+	} while (found != idle && time_before(jiffies, until));
+	if (found != idle && idle && !stopped)
+		kunit_skip(test, "n/a: no tick stops");
+	KUNIT_ASSERT_EQ_MSG(test, found, idle, "CPUs that wait; without a tick are %*pbl",
+			    BITS_PER_LONG, &stopped);
+}
+
+static void idle_cpus_wait_to_be_kicked(struct kunit *test)
+{
+	struct crowd *crowd = balance_test_begin(test, &two_llcs);
+
+	for (int cpu = 2; cpu < two_llcs.cpus; cpu += 2)
+		make_busy(test, crowd, cpu, false);
+	for (int i = 0; i < 4; i++) {
+		unsigned long idle = i % 2 ? CPUS(1, 7) : CPU(1) | CPU(3) | CPU(5) | CPU(7);
+
+		set_busy(crowd, !(i % 2));
+		balance_test_wait_for(test, idle);
+		balance_test_expect_agreement(test, i % 2 ? "all idle" : "some busy");
+	}
+}
+
+static void offline_cpu_is_not_kicked(struct kunit *test)
+{
+	int cpu;
+
+	if (!IS_ENABLED(CONFIG_HOTPLUG_CPU))
+		kunit_skip(test, "n/a: CPUs of this kernel stay online");
+	balance_test_begin(test, &two_llcs);
+	balance_test_wait_for(test, CPUS(1, 7));
+	KUNIT_ASSERT_EQ(test, remove_cpu(7), 0);
+	cpu = cpumask_test_cpu(7, nohz.idle_cpus_mask) || cpu_rq(7)->nohz_tick_stopped;
+	balance_test_expect_agreement(test, "with CPU 7 offline");
+	KUNIT_ASSERT_EQ(test, add_cpu(7), 0);
+	KUNIT_EXPECT_EQ_MSG(test, cpu, 0, "CPU 7 waits while it is offline");
+	balance_test_wait_for(test, CPUS(1, 7));
+}
+
+/* ---- who is kicked ---- */
+
+/* The first idle CPU of those that wait, one of an idle core if there is any. */
+static int balance_test_model(void)
+{
+	int cpu, first = -1;
+
+	for_each_cpu_and(cpu, nohz.idle_cpus_mask, housekeeping_cpumask(HK_TYPE_KERNEL_NOISE)) {
+		if (!idle_cpu(cpu))
+			continue;
+		if (is_core_idle(cpu))
+			return cpu;
+		if (first < 0)
+			first = cpu;
+	}
+	return first;
+}
+
+/* A CPU that is busy waits until its next tick, and is passed by meanwhile. */
+static void first_idle_core_is_kicked(struct kunit *test)
+{
+	const struct sched_test_topology *t = sched_smt_active() ? &smt_two_llcs : &two_llcs;
+	struct crowd *crowd = balance_test_begin(test, t);
+	int seen = 0;
+
+	/* CPUs 0 and 1 may be a core, and then 2 and 3. */
+	make_busy(test, crowd, 1, false);
+	make_busy(test, crowd, 3, false);
+	for (int i = 0; i < 40 && seen < 4; i++) {
+		int rest[3], busy[3];
+		bool waits;
+
+		set_busy(crowd, false);
+		balance_test_wait_for(test, CPUS(1, 7));
+		scoped_guard(irqsave) {
+			rest[0] = balance_test_model();
+			rest[1] = find_new_ilb();
+			rest[2] = balance_test_model();
+			set_busy(crowd, true);
+			for (int n = 0; n < 1000 && (idle_cpu(1) || idle_cpu(3)); n++)
+				udelay(1);
+			busy[0] = balance_test_model();
+			busy[1] = find_new_ilb();
+			busy[2] = balance_test_model();
+			waits = !idle_cpu(1) && cpumask_test_cpu(1, nohz.idle_cpus_mask);
+		}
+		if (rest[0] == rest[2])
+			KUNIT_ASSERT_EQ_MSG(test, rest[1], rest[0], "with all CPUs idle");
+		if (busy[0] == busy[2])
+			KUNIT_ASSERT_EQ_MSG(test, busy[1], busy[0], "with two CPUs busy");
+		seen += rest[0] == rest[2] && busy[0] == busy[2] && waits;
+	}
+	KUNIT_EXPECT_EQ_MSG(test, seen, 4, "busy CPUs that wait were seldom seen");
+}
+
+/* ---- what a kick does ---- */
+
+#define KICK	(NOHZ_STATS_KICK | NOHZ_NEXT_KICK)
+
+/* With interrupts off. */
+static bool balance_test_is_updated(int tries)
+{
+	while (tries-- && READ_ONCE(nohz.needs_update))
+		udelay(5);
+	return !READ_ONCE(nohz.needs_update);
+}
+
+static void second_kick_is_left_to_the_first(struct kunit *test)
+{
+	bool twice = true, once = false;
+	int flags = 0;
+
+	balance_test_begin(test, &two_llcs);
+	/* All CPUs are idle, so no other tick kicks; one may be awake for a moment. */
+	for (int i = 0; i < 3 && !once; i++) {
+		balance_test_wait_for(test, CPUS(1, 7));
+		scoped_guard(irqsave) {
+			int ilb = find_new_ilb();
+
+			if (ilb < 0)
+				continue;
+			/* As if another CPU were about to send the interrupt. */
+			if (atomic_fetch_or(NOHZ_STATS_KICK, nohz_flags(ilb)) & NOHZ_KICK_MASK)
+				continue;
+			WRITE_ONCE(nohz.needs_update, 1);
+			kick_ilb(KICK);
+			twice = balance_test_is_updated(2000);
+			flags = atomic_fetch_andnot(NOHZ_KICK_MASK, nohz_flags(ilb));
+			kick_ilb(KICK);
+			once = balance_test_is_updated(200000);
+		}
+	}
+	KUNIT_EXPECT_FALSE_MSG(test, twice, "two interrupts at a time");
+	KUNIT_EXPECT_EQ_MSG(test, flags & KICK, KICK, "the first one has to do all of the work");
+	KUNIT_EXPECT_TRUE_MSG(test, once, "no idle CPU balances");
+}
+
+/* ---- what makes a tick kick ---- */
+
+struct kick {
+	const char	*why;
+	unsigned long	busy;		/* CPUs besides CPU 0 */
+	bool		crowded;	/* CPU 0 has two tasks */
+	bool		due, blocked, entered;
+	unsigned int	asks;
+};
+
+#define BALANCE	(NOHZ_BALANCE_KICK | NOHZ_STATS_KICK)
+
+static const struct kick kicks[] = {
+	{ "nothing is due" },
+	{ "a task waits, and balancing is not due", .crowded = true },
+	{ "a task waits", .crowded = true, .due = true, .asks = BALANCE },
+	{ "no task waits", .due = true },
+	{ "two CPUs of an LLC are busy", .busy = CPU(1), .due = true, .asks = BALANCE },
+	{ "CPUs of two LLCs are busy", .busy = CPU(5), .due = true },
+	{ "idle CPUs have load", .blocked = true, .asks = NOHZ_STATS_KICK },
+	{ "a CPU became idle", .entered = true, .asks = NOHZ_NEXT_KICK },
+	{ "all at once", .crowded = true, .due = true, .blocked = true, .entered = true,
+	  .asks = BALANCE | NOHZ_NEXT_KICK },
+};
+
+/*
+ * With interrupts off. The CPU that is kicked has a flag already, so it gets no
+ * interrupt, and its flags tell what it was asked for.
+ */
+static bool balance_test_kick(const struct kick *k, unsigned int *asked)
+{
+	/* One that it shall not ask for, where there is any. */
+	unsigned int mark = k->asks & NOHZ_NEXT_KICK ? NOHZ_STATS_KICK : NOHZ_NEXT_KICK;
+	struct rq *rq = this_rq();
+	int ilb = find_new_ilb();
+
+	if (ilb < 0 || rq->idle_balance || rq->nr_running != 1 + k->crowded)
+		return false;
+	nohz.next_balance = jiffies + (k->due ? 0 : HZ);
+	WRITE_ONCE(nohz.next_blocked, jiffies + (k->blocked ? -1 : HZ));
+	WRITE_ONCE(nohz.has_blocked_load, k->blocked);
+	WRITE_ONCE(nohz.needs_update, k->entered);
+	if (atomic_fetch_or(mark, nohz_flags(ilb)) & NOHZ_KICK_MASK)
+		return false;
+	scoped_guard(rcu)
+		nohz_balancer_kick(rq);
+	*asked = atomic_fetch_andnot(NOHZ_KICK_MASK, nohz_flags(ilb));
+	*asked = (*asked & ~mark) | (k->asks & mark);
+	/* The next balance puts it right. */
+	WRITE_ONCE(nohz.has_blocked_load, 1);
+	WRITE_ONCE(nohz.needs_update, 1);
+	nohz.next_balance = jiffies;
+	return !cpumask_test_cpu(0, nohz.idle_cpus_mask);
+}
+
+static void expect_kick(struct kunit *test, const struct kick *k)
+{
+	unsigned long until = jiffies + REST_SECONDS * HZ;
+	struct crowd *crowd = new_crowd(test, true);
+	unsigned int asked = ~0;
+	bool made = false;
+
+	for (int cpu = 0; cpu < two_llcs.cpus; cpu++)
+		if (k->busy & CPU(cpu) || (k->crowded && !cpu))
+			make_busy(test, crowd, cpu, false);
+	/* Ticks of busy CPUs may ask at the same time. */
+	for (int i = 0; i < 3 && asked != k->asks; i++) {
+		balance_test_wait_for(test, CPUS(1, 7) & ~k->busy);
+		for (made = false; !made && time_before(jiffies, until); cond_resched())
+			scoped_guard(irqsave)
+				made = balance_test_kick(k, &asked);
+	}
+	kunit_release_action(test, end_crowd, crowd);
+	KUNIT_ASSERT_TRUE_MSG(test, made, "%s: no call in %d seconds", k->why, REST_SECONDS);
+	KUNIT_EXPECT_EQ_MSG(test, asked, k->asks, "%s", k->why);
+}
+
+static void tick_asks_an_idle_cpu(struct kunit *test)
+{
+	struct crowd *crowd = balance_test_begin(test, &two_llcs);
+
+	/* New domains count CPUs as busy until these were. */
+	for (int cpu = 1; cpu < two_llcs.cpus; cpu++)
+		make_busy(test, crowd, cpu, false);
+	balance_test_wait_for(test, 0);
+	set_busy(crowd, false);
+	for (int i = 0; i < ARRAY_SIZE(kicks); i++)
+		expect_kick(test, &kicks[i]);
+}
+#else
+#define PERIODIC	"the tick never stops"
+SKIPPED(idle_cpus_wait_to_be_kicked, PERIODIC)
+SKIPPED(offline_cpu_is_not_kicked, PERIODIC)
+SKIPPED(first_idle_core_is_kicked, PERIODIC)
+SKIPPED(second_kick_is_left_to_the_first, PERIODIC)
+SKIPPED(tick_asks_an_idle_cpu, PERIODIC)
+#endif /* CONFIG_NO_HZ_COMMON */
+#endif /* SCHED_KUNIT_LACKS_ILB_IDLE_CORE */
+
+static struct kunit_case sched_balance_cases[] = {
+	KUNIT_CASE(without_energy_model_nobody_writes_overutilized),
+	KUNIT_CASE(busy_cpu_is_told_until_a_balance),
+	KUNIT_CASE(idle_cpus_wait_to_be_kicked),
+	KUNIT_CASE(offline_cpu_is_not_kicked),
+	KUNIT_CASE(first_idle_core_is_kicked),
+	KUNIT_CASE(second_kick_is_left_to_the_first),
+	KUNIT_CASE(tick_asks_an_idle_cpu),
+	{}
+};
+
+static struct kunit_suite sched_balance_suite = {
+	.name		= "sched_balance",
+	.test_cases	= sched_balance_cases,
+};
+
+kunit_test_suite(sched_balance_suite);
