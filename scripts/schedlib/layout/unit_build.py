@@ -138,9 +138,9 @@ def _open_below(directory: Path) -> None:
     """Replace links to directories: from there `#include "../x.h"` would lead to the source without changes."""
     for entry in list(os.scandir(directory)):
         path = directory / entry.name
-        if entry.is_symlink() and entry.is_dir() and not (real := path.readlink()).is_symlink():
+        if entry.is_symlink() and entry.is_dir() and not (directory / (real := path.readlink())).is_symlink():
             path.unlink()
-            _link(real, path)
+            _link(f"../{real}", path)
         if path.is_dir() and not path.is_symlink():
             _open_below(path)
 
