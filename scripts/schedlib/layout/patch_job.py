@@ -140,17 +140,14 @@ class Looks:
         """Those that differ somewhere."""
         pairs = [(look.before.structures, look.after.structures) for look in self.looks]
         # What a patch moves to another file was elsewhere before.
-        known = {tag for old, _ in pairs for tag in old}
-        return sorted(
-            tag
-            for tag in self.structures
-            if any(old.get(tag) != new.get(tag) for old, new in pairs if tag in old or tag not in known)
-        )
+        known = {tag: its for old, _ in pairs for tag, its in old.items()}
+        unlike = {tag for old, new in pairs for tag in new if old.get(tag, known.get(tag)) != new[tag]}
+        return sorted(unlike & self.structures)
 
     def at(self, column: Column | None, rules: Rules) -> PatchLook | None:
         """Look at the structures of rules in one configuration, None being its owner's; None if there are none."""
         both = self._versions.layouts(column, replace(rules, asked=self._asked), self.why)
-        if not both or not both[1].structures:
+        if not both or not (both[0].structures or both[1].structures):
             return None
         # Two files may have a structure of the same name.
         places = {}
@@ -229,8 +226,13 @@ class Looks:
                 continue
             looked += [(look, tag) for tag in tags] if look else []
         # A structure that goes to another file is not a new one.
-        known = {tag for look, tag in looked if tag in look.before.structures}
-        told = [(look, tag) for look, tag in looked if tag in look.before.structures or tag not in known]
+        known = {tag: look.before for look, tag in looked if tag in look.before.structures}
+        stays = {tag for look, tag in looked if tag in look.before.structures and tag in look.after.structures}
+        told = [
+            (look if tag in stays else replace(look, before=known.get(tag, look.before)), tag)
+            for look, tag in looked
+            if tag in look.after.structures and (tag in look.before.structures or tag not in stays)
+        ]
         found = [each for look, tag in told for each in look.told(tag, quiet=self._quiet)]
         if (rest := found[_MOST_TOLD:]) and more:
             text = (

@@ -860,6 +860,18 @@ def test_a_structure_that_goes_to_another_file_is_not_new(built: Built) -> None:
     assert code == 0 and "NOTE" not in text and "at 0 of 0 changed lines" in text, text
 
 
+def test_a_structure_that_goes_to_another_file_is_compared(built: Built) -> None:
+    """It was told as a new one where no unit sees it on both sides, and one that is removed as not compiled."""
+    (built.tree / TOY).write_text(f"{HEADER}struct moved {{\n\tu64 first;\n}};\n")
+    gone = built.patch(TOY, "struct moved {\n\tu64 first;\n};\n", "")
+    code, text = built.judge(gone)
+    assert code == 0 and "at 3 of 3 changed lines" in text, text
+    body = "#include <linux/types.h>\nstruct moved {\n\tu64 first;\n\tu64 more;\n};\n"
+    code, text = built.judge(gone + built.patch("drivers/above.h", "struct above", f"{body}struct above"))
+    assert code == 0 and "struct moved, which has no contract: 8 bytes on 1 line became 16 bytes" in text, text
+    assert "changed: moved)" in text and "at 1 of 1 changed line" in text, text
+
+
 def test_a_structure_of_a_contract_may_go_to_another_file(built: Built) -> None:
     """Its members, and words of comments, were told as gone, and a line under an option as not compiled."""
     text = (built.tree / TOY).read_text()
