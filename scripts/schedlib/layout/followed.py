@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from typing import NamedTuple, Protocol
 
@@ -25,8 +25,8 @@ _INCLUDE = re.compile(r"#\s*include\b")
 class Readers(Protocol):
     """The .c files of a kernel that show what its headers mean, without (0) and with (1) a patch."""
 
-    def reader_of(self, file: str) -> str | None:
-        """One that reads a file; None if none is found."""
+    def readers_of(self, file: str) -> Iterable[str]:
+        """Some that read a file."""
 
     def read_by(self, source: str) -> Collection[str]:
         """The files that one reads."""
@@ -65,13 +65,14 @@ def follow(texts: Texts, read: Callable[[str], str | None], readers: Readers) ->
         conditions = "\n".join(re.findall(r"^[ \t]*#[ \t]*(?:el)?if.*", both[1], re.M))
         unlike = deciding or any(True for name in its for _ in mentions(conditions, name))
         if unlike or (its and file.endswith(".h")):
-            reader = readers.reader_of(file)
-            if reader is None:
-                known = [name for name in its if " " not in name and re.search(rf"\b{name}\b", bare[0])]
-                known = known or [each for each in deciding if bare[0] and not _INCLUDE.match(each)]
-                if known and file.endswith(".h"):
-                    lost[file] = f"{few(known)}, which nothing reads that is compiled"
-            elif unlike or _is_used(its, {*readers.read_by(reader), reader} - {file}, read):
+            known = [*readers.readers_of(file)]
+            used = (each for each in known if unlike or _is_used(its, {*readers.read_by(each), each} - {file}, read))
+            if not known:
+                words = [name for name in its if " " not in name and re.search(rf"\b{name}\b", bare[0])]
+                words = words or [each for each in deciding if bare[0] and not _INCLUDE.match(each)]
+                if words and file.endswith(".h"):
+                    lost[file] = f"{few(words)}, which nothing reads that is compiled"
+            elif reader := next(used, None):
                 found = shown(reader)
                 if found is None:
                     lost[file] = f"{reader}, which reads {file}"

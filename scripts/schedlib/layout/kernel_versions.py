@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import islice
 from typing import ClassVar
 
 from schedlib.cache import cache_dir
@@ -151,10 +152,10 @@ class _Sources:
         self._versions = versions
         self._whole = cache(self._whole_of)
 
-    def reader_of(self, file: str) -> str | None:
+    def readers_of(self, file: str) -> Iterable[str]:
         top = file.partition("/")[0]
         near = (each for each in _READERS if top in ("include", "arch", each.partition("/")[0]))
-        return next((each for each in near if file in self.read_by(each)), None)
+        return islice((each for each in near if file in self.read_by(each)), 1)
 
     def read_by(self, source: str) -> Collection[str]:
         return self._whole(source, 1)[1]

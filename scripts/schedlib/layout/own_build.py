@@ -15,7 +15,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from os.path import normpath
 from pathlib import Path
 from typing import ClassVar
@@ -134,11 +134,15 @@ class OwnBuild:
             records = chain(self.beside(file), records, sorted(above.glob("*/.*.o.cmd")))
         return next((each for each in records if file in self.read_by(each)), None)
 
-    def reader_of(self, file: str) -> tuple[Path, str] | None:
-        """What kbuild left of an object that was made from a file, and its .c file; None if there is none."""
-        records: Iterable[Path] = filter(None, (self.record_for(file), *map(self.record_of, _USUAL)))
-        found = ((each, self._source(each)[1]) for each in chain(records, self._naming(file)))
-        return next(((each, source) for each, source in found if file in {*self.read_by(each), source}), None)
+    def readers_of(self, file: str) -> dict[str, Path]:
+        """What kbuild left of some objects that were made from a file, by their .c files; all of _USUAL that were."""
+
+        def reading(records: Iterable[Path]) -> Iterator[tuple[str, Path]]:
+            found = ((self._source(each)[1], each) for each in records)
+            return ((source, each) for source, each in found if file in {*self.read_by(each), source})
+
+        usual = dict(reading(filter(None, (self.record_for(file), *map(self.record_of, _USUAL)))))
+        return usual or dict(islice(reading(self._naming(file)), 1))
 
     def _naming(self, file: str) -> Iterator[Path]:
         """The same of each object that may have been made from a file, those that boot a kernel last."""
@@ -413,11 +417,10 @@ class _Objects:
         self._versions, self._own = versions, versions.own
         self._records: dict[str, Path] = {}
 
-    def reader_of(self, file: str) -> str | None:
-        if (found := self._own.reader_of(file)) is None:
-            return None
-        self._records[found[1]] = found[0]
-        return found[1]
+    def readers_of(self, file: str) -> Iterable[str]:
+        found = self._own.readers_of(file)
+        self._records |= found
+        return found
 
     def read_by(self, source: str) -> Collection[str]:
         return self._own.read_by(self._records[source])

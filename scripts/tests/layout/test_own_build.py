@@ -681,6 +681,19 @@ def test_a_header_that_an_unusual_object_reads(built: Built) -> None:
 
 
 @pytest.mark.parametrize("built", ["in place", "O="], indirect=True)
+def test_a_header_that_the_second_object_uses(built: Built) -> None:
+    """The first that reads it was asked alone: WORKER_DESC_LEN, which kernel/workqueue_internal.h uses, was nothing."""
+    user = "#include <linux/handle.h>\nstruct user {\n\tchar first[LENGTH];\n};\n"
+    files = {"include/linux/handle.h": "enum { LENGTH = 8 };\n", "kernel/sched/core.c": user, "kernel/fork.c": ""}
+    write_files(built.tree, files)
+    left = (built.build / "kernel/.fork.o.cmd").read_text().replace(THREAD, "include/linux/handle.h")
+    core = {"kernel/sched/.core.o.cmd": left.replace("kernel/fork", "kernel/sched/core")}
+    write_files(built.build, {"kernel/.fork.o.cmd": left, **core})
+    code, said = built.judge(built.patch("include/linux/handle.h", "8", "16"))
+    assert code == 0 and "struct user, which has no contract: 8 bytes on 1 line became 16" in said, said
+
+
+@pytest.mark.parametrize("built", ["in place", "O="], indirect=True)
 def test_a_header_above_is_not_read_through_a_link(built: Built) -> None:
     """A link to a directory leads to the tree as it is: `does not compile with the patch` was the answer."""
     (built.tree / TOY).write_text(HEADER.replace('"inner.h"', '"inner.h"\n#include "../above.h"'))
