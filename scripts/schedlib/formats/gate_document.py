@@ -207,6 +207,8 @@ class GateDocument(Document, frozen=True, kw_only=True):
         bad_boots: of a PASS, the largest share of bad boots of the candidate, from 0 to 1, that is not excluded.
         sides: base, candidate, and a placebo if runs of one were given.
         shares: of a placebo.
+        notes: why a reader may trust the verdict, or not; they stand above the tables.
+        details: stand below them.
     """
 
     schema: Literal["gate-4"]
@@ -223,6 +225,7 @@ class GateDocument(Document, frozen=True, kw_only=True):
     shown: tuple[UnjudgedMetric, ...]
     shares: tuple[GateShare, ...]
     notes: tuple[str, ...]
+    details: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if [side.name for side in self.sides] != ["base", "candidate", "placebo"][: len(self.sides)]:

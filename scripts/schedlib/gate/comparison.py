@@ -116,7 +116,7 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     base, candidate = sides[:2]
     comparable.refuse_other_plan(campaign, both, sides)
     comparable.refuse_incomparable([side for side in sides if side.boots or side.failed], gate)
-    notes = []
+    notes, details = [], []
     # A kernel whose notes cannot be read has an empty build-id.
     prints = base.fingerprint, candidate.fingerprint
     builds = [each.get("build_id", frozenset()) - {""} or each.get("kernel") for each in prints]
@@ -131,7 +131,7 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
         notes.append(f"the plan has the gates {planned}, and these are {gate.name}: were they chosen after the boots?")
     if comparable.in_pairs(campaign, base, candidate):
         gate = replace(gate, pairs=True)
-        notes.append(
+        details.append(
             "the boots are pairs of the plan, and are compared within each pair: by signed ranks, not by blocks"
         )
     rows = judging.judge(gate, base, candidate, incomplete=bool(options.incomplete))
@@ -148,14 +148,17 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
             "leaves no run; if there is another reason, say it: --incomplete REASON"
         )
         rows = [_inconclusive(row, fewer) if row.verdict is Verdict.PASS else row for row in rows]
-        notes.append(fewer)
-    notes += dict.fromkeys(_of_the_boots(gate, rows, (base, candidate)))
+        details.append(fewer)
+    notes += dict.fromkeys(_weak_orders(gate, rows, (base, candidate)))
+    if not gate.interleaved and not one_boot:
+        notes.append("boots in any order, so a drift could look like a change, or hide one")
+    details += _later(rows, (base, candidate))
     shares = [
         _share(gate, rule, row.base, sides)
         for rule, row in zip(gate.rules, rows, strict=True)
         if len(sides) > 2 and row.base and rule.method is not Method.EQUAL
     ]
-    notes += dict.fromkeys(note for each in read.values() for note in each.notes)
+    details += dict.fromkeys(note for each in read.values() for note in each.notes)
     if one_boot:
         counts = ", ".join(f"{side.name} {len(side.boots)}" for side in sides)
         notes.append(
@@ -171,7 +174,7 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     elif lacking:
         reason = f"not recorded: {lacking}. So nobody can see whether both sides differ in more than the kernel"
         rows = [_inconclusive(row, reason) if row.verdict in (Verdict.PASS, Verdict.FAIL) else row for row in rows]
-        notes.append(f"{reason}. If you know that they do not, add --trust; the result will say so")
+        details.append(f"{reason}. If you know that they do not, add --trust; the result will say so")
         verdicts.append(Verdict.INCONCLUSIVE)
     verdict = worst([*(row.verdict for row in rows), *verdicts])
     look = next((row.boots[0] for row in rows if row.p is not None), None)
@@ -192,6 +195,7 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
         shown=tuple(_unjudged(rows, sides[:2], look)),
         shares=tuple(shares),
         notes=tuple(notes),
+        details=tuple(details),
     )
 
 
@@ -209,7 +213,14 @@ def _inconclusive(row: GateMetric, reason: str) -> GateMetric:
     return replace(row, verdict=Verdict.INCONCLUSIVE, reason=f"{row.reason}; {reason}" if row.reason else reason)
 
 
-def _of_the_boots(gate: Gate, rows: Sequence[GateMetric], sides: tuple[Side, Side]) -> Iterator[str]:
+def _weak_orders(gate: Gate, rows: Sequence[GateMetric], sides: tuple[Side, Side]) -> Iterator[str]:
+    for row in rows if gate.interleaved else ():
+        first = (side.with_tool(row.tool).first(row.boots[0]) for side in sides)
+        if row.base is not None and row.method is not Method.EQUAL and (weak := comparable.order_weakness(*first)):
+            yield weak
+
+
+def _later(rows: Sequence[GateMetric], sides: tuple[Side, Side]) -> Iterator[str]:
     later: dict[str, list[str]] = {}
     for row in rows:
         if row.base is None or row.method is Method.EQUAL:
@@ -218,9 +229,6 @@ def _of_the_boots(gate: Gate, rows: Sequence[GateMetric], sides: tuple[Side, Sid
         more = [(len(side.boots) - judged, side.name) for side, judged in zip(chosen, row.boots, strict=True)]
         said = " and ".join(f"{boots} of the {name}" for boots, name in more if boots)
         later.setdefault(said, []).append(row.tool)
-        first = (side.first(row.boots[0]) for side in chosen)
-        if gate.interleaved and (weak := comparable.order_weakness(*first)):
-            yield weak
     for said, tools in later.items():
         of_tools = f" ({', '.join(dict.fromkeys(tools))})" if len(later) > 1 else ""
         if said:

@@ -444,6 +444,12 @@ def _lines(document: FleetGateDocument) -> Iterator[str]:
         f"{each.name} is worse on {where}" for each, where in zip(document.metrics, over, strict=True) if where
     ]:
         first.insert(0, f"{document.status.name}: {'; '.join(failed)}")
+    open_groups = [
+        (each.name, group) for each in document.metrics for group in each.groups if group.verdict is document.status
+    ]
+    if open_groups and document.status is Verdict.INCONCLUSIVE and not first:
+        name, group = open_groups[0]
+        first = [f"INCONCLUSIVE: {name} on {_short(group.name)}: {group.reason}"]
     judged, machines = _counts(document)
     look = f", looked at {document.look} boots of each kernel" if document.look else ""
     said = f"{judged} of {counted(machines, 'machine')} judged, {counted(len(document.models), 'model')}{look}"

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
@@ -32,11 +31,6 @@ _MOST_SHOWN = 12
 """How many metrics that are not judged are listed in the text."""
 
 SAME_KERNEL = "base and candidate are the same kernel: an A/A campaign"
-
-_ABOVE = re.compile(
-    r"(?:[A-Z]+: )?(?:base lost |looks at |looked at |incomplete, as you say: |trusted: |the plan has |these are runs )"
-)
-"""What the notes that stand above the tables begin with: why a reader may trust the verdict, or not."""
 
 _NAME = 26
 """Width of a metric's name in a table."""
@@ -196,11 +190,6 @@ def _first(document: GateDocument) -> list[str]:
     return [note for note in document.notes if note == SAME_KERNEL or note.startswith(f"{document.status.name}: ")]
 
 
-def above(document: GateDocument) -> list[str]:
-    """The notes that stand above the tables."""
-    return [note for note in document.notes if _ABOVE.match(note) and note not in _first(document)]
-
-
 def excluded(metrics: Sequence[JudgedMetric]) -> str:
     """What a PASS excludes. Only a metric that has to be equal has no detect."""
     return ", ".join(
@@ -220,10 +209,9 @@ def told_of_share(share: GateShare) -> str:
 
 def method_of(document: GateDocument) -> str:
     gates = document.gates
-    drift = "" if gates.interleaved else "; in any order, so a drift could look like a change"
     return (
         f"gates: {gates.name}; p is one-sided, Holm's over the metrics; alpha {gates.alpha:g} for all metrics and "
-        f"looks; change and interval: Hodges and Lehmann's (means for rates); medians: from median to median{drift}"
+        f"looks; change and interval: Hodges and Lehmann's (means for rates); medians: from median to median"
     )
 
 
@@ -232,10 +220,11 @@ def text(document: GateDocument) -> str:
     document, verdict = _told_apart(document), f"{document.status.name}: "
     said = [*beside(document), banner(document)] if slower(document) else [banner(document), *beside(document)]
     said[0] = verdict + said[0].removeprefix(verdict)
-    said += [note for note in _first(document) if note not in said[0]]
+    first = _first(document)
+    said += [note for note in first if note not in said[0]]
     lines = [line for each in said for line in wrapped(each)]
     lines += [*_side(document.base), *_side(document.candidate)]
-    lines += [line for each in above(document) for line in wrapped(each)]
+    lines += [line for each in document.notes if each not in first for line in wrapped(each)]
     lines += ["", *_tables(document.metrics), ""]
     lines += [line for each in _told(document, said[0]) for line in wrapped(each)]
     lines += _shown(document.shown)
@@ -261,13 +250,12 @@ def _tables(metrics: Sequence[GateMetric]) -> Iterator[str]:
 
 
 def _told(document: GateDocument, first: str) -> Iterator[str]:
-    known = _first(document)
-    notes = [note for note in document.notes if note not in known and note not in first and not _ABOVE.match(note)]
+    details = [note for note in document.details if note not in first]
     # What several metrics share is said once, and not at all if the first line or a note says it.
     reasons = {
         reason: names
         for reason, names in _reasons(document.metrics).items()
-        if reason and reason not in first and not any(note.startswith(reason) for note in notes)
+        if reason and reason not in first and not any(note.startswith(reason) for note in details)
     }
     for metric in document.metrics:
         limits = "" if metric.method is Method.EQUAL else limits_of(metric)
@@ -276,7 +264,7 @@ def _told(document: GateDocument, first: str) -> Iterator[str]:
         if two := two_estimates(metric):
             yield f"{metric.name}: {two}"
     yield from (f"{', '.join(names)}: {reason}" for reason, names in reasons.items() if len(names) > 1)
-    yield from notes
+    yield from details
     for side in document.sides[:2]:
         for tool, why in side.skipped.items():
             yield f"skipped in {side.name}: {tool}: {why}"

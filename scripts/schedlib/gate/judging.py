@@ -136,8 +136,7 @@ class Sample:
             return f"all {boots} boots of each kernel look worse than the first {look}: begin a new campaign"
         bad = far_boots(self.base, self.candidate, limits)
         far, far_base = bad.sum(), far_boots(self.base, self.base, limits).sum()
-        more = far / len(self.candidate) > far_base / len(self.base) and bad[look:].any()
-        if more and not allowed(far, far_base, boots):
+        if far / len(self.candidate) > far_base / len(self.base) and bad[look:].any():
             ids = ", ".join(boot.id for boot, odd in zip(self.sides[1].boots, bad, strict=True) if odd)
             return f"bad boots of the candidate behind the {look} that were judged: {ids}. Begin a new campaign"
         return ""
@@ -376,10 +375,18 @@ def _row(sample: Sample, boots: int, reason: str) -> GateMetric:
 
 
 def _too_few(gate: Gate, sample: Sample) -> str:
-    first = gate.looks[0]
-    lacking = [(first - len(side.boots), side.name) for side in sample.sides]
-    more = " and ".join(f"{number} more of the {name}" for number, name in lacking if number > 0)
-    return f"too few boots{more and ': boot '}{more}; the first look is at {first} of each"
+    return f"too few boots{_lacking(sample, gate.looks[0])}; the first look is at {gate.looks[0]} of each"
+
+
+def _lacking(sample: Sample, boots: int) -> str:
+    """What to boot; empty if another metric is the one that lacks boots."""
+    (base, first), (candidate, second) = ((max(0, boots - len(side.boots)), side.name) for side in sample.sides)
+    if base == candidate:
+        return f": boot each kernel {base} more times" if base else ""
+    more = " and ".join(
+        f"{number} more of the {name}" for number, name in ((base, first), (candidate, second)) if number
+    )
+    return f": boot {more}"
 
 
 def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, good: bool, doubtful: bool) -> str:
@@ -396,7 +403,7 @@ def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, good: bool, doubtf
             f"all {look} boots of the base have the same value, so nothing is known of its noise, and no number "
             'of boots settles it: measure with a finer clock, or compare with method = "equal"'
         )
-    if (why := _two_groups(sample, look) or _bad_boots(gate, row)) and not doubtful:
+    if (why := _two_groups(sample, look) or _bad_boots(gate, sample, row)) and not doubtful:
         return why
     worse_by = inf if row.change is None else rule.sign * row.change
     half = inf if row.low is None or row.high is None else (row.high - row.low) / 2
@@ -418,7 +425,7 @@ def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, good: bool, doubtf
     elif good:
         seen = "nothing speaks against it"
     if look < gate.looks[-1]:
-        return f"{seen}; {_more(gate, look)}"
+        return f"{seen}; {_more(gate, sample)}"
     needed = _needed(gate, rule, look, worse_by, half)
     if not isfinite(needed):
         return f"{seen}; {_again(gate, 2 * look)}"
@@ -443,7 +450,7 @@ def _two_groups(sample: Sample, look: int) -> str:
     )
 
 
-def _bad_boots(gate: Gate, row: GateMetric) -> str:
+def _bad_boots(gate: Gate, sample: Sample, row: GateMetric) -> str:
     """Why bad boots do not allow a PASS, and how many boots would; empty if there are none, or too few to matter."""
     look, far, far_base = row.boots[0], len(row.far), len(row.far_base)
     if not far + far_base:
@@ -457,7 +464,7 @@ def _bad_boots(gate: Gate, row: GateMetric) -> str:
     if far > MOST_BAD * max(look, gate.looks[-1]):
         return f"{said}. A PASS has at most {100 * MOST_BAD:g} % of bad boots: look at these boots"
     if look < gate.looks[-1]:
-        return f"{said}; {_more(gate, look)}"
+        return f"{said}; {_more(gate, sample)}"
 
     def scaled_to(boots: int) -> tuple[Values, Values, int]:
         return np.asarray(boots / look * far), np.asarray(boots / look * far_base), boots
@@ -473,9 +480,9 @@ def _bad_boots(gate: Gate, row: GateMetric) -> str:
     return f"{said}. No number of boots makes this a PASS: look at these boots"
 
 
-def _more(gate: Gate, look: int) -> str:
+def _more(gate: Gate, sample: Sample) -> str:
     last = gate.looks[-1]
-    return f"a PASS takes {last} boots: boot each kernel {last - look} more times, in the order of the plan"
+    return f"a PASS takes {last} boots{_lacking(sample, last)}, in the order of the plan"
 
 
 def _again(gate: Gate, boots: int) -> str:

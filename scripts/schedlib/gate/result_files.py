@@ -274,7 +274,7 @@ def _runs(found: Sequence[_Found], unit: Unit, failed: list[str]) -> list[tuple[
             failed.append(f"{file.name}: it is a copy of {seen[digest]}")
         if each.boot and unit == "run":
             failed.append(f"{file.name}: it has a column boot, and --unit run says that all files are of one boot")
-        boot = f"{unit} {each.boot or digest}"
+        boot = f"{unit} {each.boot or f'{Path(file.name).name} {digest}'}"
         if unit == "run":
             boot = boots.setdefault(places[each.tool], f"{boot} {number}")
             places[each.tool] += 1

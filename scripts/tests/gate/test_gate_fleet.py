@@ -98,7 +98,9 @@ def test_few_boots_of_few_machines_are_no_pass(tmp_path: Path) -> None:
     """One machine with 8 boots passed: of those with 20 % of bad boots 17 % would have."""
     fleet = write_fleet(tmp_path / "fleet", {"Alpha": (1, 0.0)})
     code, _, text = gate(fleet, TO_20)
-    assert code == 3 and "10 boots of the candidate, and a PASS takes 20: make more boots" in text
+    # The first line said that one machine was judged, and not why it is no PASS.
+    assert text.startswith("INCONCLUSIVE: timer.p99 on all machines: 10 boots of the candidate, and a PASS takes 20: ")
+    assert code == 3
     write_machine(fleet / "second", "Alpha", 0.0, 9)
     assert gate(fleet, TO_20)[0] == 0
 

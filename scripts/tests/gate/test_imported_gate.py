@@ -140,6 +140,13 @@ def test_boots_whose_order_only_the_file_system_knows(sides: tuple[Path, Path]) 
     assert code == 0 and "order of hackbench not recorded" in said
 
 
+def test_a_bad_boot_is_named_by_its_file(sides: tuple[Path, Path], tmp_path: Path) -> None:
+    """It was "boot e47cc0b22f949b19", which nobody can find."""
+    (sides[1] / "003.txt").write_text((sides[1] / "003.txt").read_text().replace("Time: ", "Time: 7"))
+    code, said = gate(*sides, "--unit", "boot", "--trust")
+    assert code == 3 and "bad boots: 1 of 20 of the candidate (boot 003.txt " in said
+
+
 def test_a_metric_that_the_candidate_lost_is_an_error(tmp_path: Path) -> None:
     """Latencies beyond the histogram have no quantile; the mean does not take its place."""
     base = cyclictest(tmp_path / "base", "7.3.4", range(0, 20, 2))
