@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
 
@@ -13,7 +13,6 @@ from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, COMPARED
 from schedlib.contracts.struct_source import Source, negated
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
-from schedlib.names import SCHED_H
 
 _SPDX = "/* SPDX-License-Identifier: GPL-2.0 */\n"
 _WIDTH = 100
@@ -61,10 +60,12 @@ def kind_in_c(kind: ClauseKind) -> str:
     return _KINDS.get(kind, kind.name)
 
 
-def require_members(rules: Rules, source: Source, present: Collection[str]) -> None:
-    """Raise SchedlineError if a tree has changes, and in no configuration a member that their rules name.
+def lost_members(
+    rules: Rules, source: Source, present: Collection[str]
+) -> Iterator[tuple[frozenset[str], SchedlineError]]:
+    """What a tree has in no configuration although rules of its changes name it; and the ids of these rules.
 
-    Judging the rules without it would prove nothing.
+    Judging them without it would prove nothing.
     """
     for tag, names, changes in rules.members:
         found = [each for name in names if (each := source.find(tag, name))]
@@ -76,13 +77,25 @@ def require_members(rules: Rules, source: Source, present: Collection[str]) -> N
             if found
             else f"this tree has no {what} in any configuration"
         )
-        path, quoted = CONTRACTS / f"{tag}.toml", re.compile(rf'"(has )?{re.escape("|".join(names))}"')
+        spelled, path = "|".join(names), CONTRACTS / f"{tag}.toml"
+        quoted = re.compile(rf'"(has )?{re.escape(spelled)}"')
         lines = enumerate(path.read_text().splitlines(), 1) if path.is_file() else ()
-        number = next((f":{number}" for number, line in lines if quoted.search(line)), "")
-        raise SchedlineError(
-            f"{observed}; the rules of {', '.join(sorted(changes & set(present)))} are about it",
-            f"correct configs/contracts/sched/{tag}.toml{number}, or the member in {SCHED_H}",
+        numbers = ", ".join(str(number) for number, line in lines if quoted.search(line))
+        ids = {each.rule for each in rules.clauses if each.type == tag and not {*each.named}.isdisjoint(names)}
+        yield (
+            frozenset(ids),
+            SchedlineError(
+                f"{observed}; the rules of {', '.join(sorted(changes & set(present)))} are about it",
+                f"git log -S{re.split(r'[.[]', names[0])[0]} -- {rules.files[tag]} shows the commit; write in "
+                f'configs/contracts/sched/{tag}.toml:{numbers}, if it has a new name, "{spelled}|NEW"',
+            ),
         )
+
+
+def require_members(rules: Rules, source: Source, present: Collection[str]) -> None:
+    """Raise SchedlineError for the first of lost_members()."""
+    for _, error in lost_members(rules, source, present):
+        raise error
 
 
 def _known(clause: Clause, names: Sequence[str], source: Source) -> list[str]:

@@ -7,7 +7,7 @@ import platform
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -43,8 +43,8 @@ from schedlib.layout.rule_judge import (
 )
 from schedlib.layout.vmlinux import kernel_of, layout_of_kernel
 from schedlib.tree.changes import change_table
-from schedlib.tree.compose import refuse_lost_members
-from schedlib.verdict import Verdict
+from schedlib.tree.compose import lost_by
+from schedlib.verdict import Verdict, worst
 
 
 def judge_layout(options: LayoutOptions) -> Verdict:
@@ -56,6 +56,7 @@ def judge_layout(options: LayoutOptions) -> Verdict:
             "these contracts have no rules, so there is nothing to judge",
             'add a [[rule]] and a promise with its id, such as keep = "on one line": docs/contracts.md has them all',
         )
+    lost: list[SchedlineError] = []
     if options.built:
         doctor.require(["layout"])
         kernel = kernel_of(options.vmlinux)
@@ -63,25 +64,30 @@ def judge_layout(options: LayoutOptions) -> Verdict:
         columns = [judge_column(rules, kernel.name, layout, frozenset(options.expect or ()))]
         fingerprint = {"kernel": kernel.name, "machine": kernel.machine}
     else:
-        columns, fingerprint = _of_tree(options, rules)
+        columns, fingerprint, lost = _of_tree(options, rules)
     shown = pack_table if options.of_packs else table
     parts = (*failures(rules, columns), *shown(rules, columns), *key(rules), *notes(rules, columns))
     print(*parts, *open_findings(rules, columns), sep="\n")
-    verdict = verdict_of(columns, options.require)
-    print(f"verdict: {verdict.name}")
-    if text := advice(verdict, columns, options.require, options.source()):
+    verdict = worst([verdict_of(columns, options.require), *(Verdict.ERROR for _ in lost)])
+    print(*(f"not judged: {each}" for each in lost), f"verdict: {verdict.name}", sep="\n")
+    if not lost and (text := advice(verdict, columns, options.require, options.source())):
         print(text)
     if options.json:
         document.write(options.json, layout_document(started, fingerprint, verdict, columns))
     return verdict
 
 
-def _of_tree(options: LayoutOptions, rules: Rules) -> tuple[list[JudgedColumn], dict[str, str]]:
+def _of_tree(options: LayoutOptions, rules: Rules) -> tuple[list[JudgedColumn], dict[str, str], list[SchedlineError]]:
     wanted = (pack_columns if options.of_packs else columns_for)(options.columns.arch, options.columns.config)
     ensure_tools(wanted, options.tree.needs)
     tree, composition = composed_tree(options.tree, options.changes, expect=options.expect, base=options.base)
+    lost: list[SchedlineError] = []
     if not options.of_packs:
-        refuse_lost_members(tree, composition.commit)
+        for ids, error in lost_by(tree, composition.commit):
+            # A rule that is judged in part is not judged.
+            its = [rule.id for rule in rules.rules if rule.id in ids]
+            lost.append(SchedlineError(f"{', '.join(its) or 'a sign'}: {error.observed}", error.next_step))
+            rules = replace(rules, rules=tuple(rule for rule in rules.rules if rule.id not in ids))
     else:
         read = partial(tree.read, commit=composition.commit)
         refuse_unknown_members(pack_rules((), options.contracts), read)
@@ -101,7 +107,7 @@ def _of_tree(options: LayoutOptions, rules: Rules) -> tuple[list[JudgedColumn], 
         "machine": platform.machine(),
         **{f"compiler {column.arch.name}": compiler_of(column.arch) for column in wanted},
     }
-    return columns, fingerprint
+    return columns, fingerprint, lost
 
 
 MOST_NAMES = 8

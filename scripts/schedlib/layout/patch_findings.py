@@ -26,6 +26,7 @@ from schedlib.layout.rule_judge import (
     judge_rule,
     kept,
     member_holds,
+    offences,
 )
 from schedlib.names import our_headers
 from schedlib.progress import counted
@@ -183,6 +184,23 @@ class PatchLook:
                 below.append(f"    why: {self.rules.rule(rule).reason}")
             text = "\n    ".join([f"{few(ids, _MOST_SAID)}: {what}", *below])
             yield Finding(file, line, True, ids[0], text, tag=tag, also=tuple(ids[1:]))
+
+    def worse(self) -> Iterator[Finding]:
+        """What the patch adds where a rule fails without it, too: that it breaks the rule cannot be said."""
+        for rule in self._concerned().rules:
+            was, now = (judge_rule(self.rules, rule.id, each) for each in (self.before, self._named))
+            for old, new in zip(was.clauses, now.clauses, strict=True):
+                known = offences(old, self.before)
+                more = [each for each in offences(new, self._named) if each not in known]
+                if was.outcome is now.outcome is RuleOutcome.FAIL and known and more:
+                    ones = [name for name in {*new.clause.members} if not self.before.field(new.clause.type, name)]
+                    hint = f". Here is no {few(sorted(ones))}: for a new name write `old|new`" if ones else ""
+                    text = (
+                        f"not judged: {rule.id} fails without the patch, too: {happened(old, self.before)}. "
+                        f"With it: {happened(new, self._named, [each for _, each in known])}{hint}"
+                    )
+                    yield self._finding(new.clause.type, text, [each for _, each in more], rule=rule.id)
+                    break
 
     def _happened(self, now: RuleResult, result: ClauseResult) -> str:
         if now.outcome is not RuleOutcome.FAIL:

@@ -263,7 +263,8 @@ class Looks:
             if file not in read and (not file.startswith("arch/") or file.split("/")[1] in archs):
                 text = f"not compiled: {what}. What depends on it was not looked at"
                 blind.append(Finding(file, changed.get(file, 1), False, "", text))
-        return [*blind, *lost, *redefined(self.patch), *redefined_variables(self.patch), *was, *others]
+        worse = {each.rule: each for look in self.looks for each in look.worse()}.values()
+        return [*blind, *worse, *lost, *redefined(self.patch), *redefined_variables(self.patch), *was, *others]
 
     def not_followed(self) -> Collection[str]:
         """What may mean something else to structures without a contract in files that the patch does not change.

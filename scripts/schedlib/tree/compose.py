@@ -13,7 +13,7 @@ from msgspec import convert, to_builtins
 
 from schedlib.cache import cached, contents_of
 from schedlib.contracts import c_tables
-from schedlib.contracts.c_tables import TABLE, require_members, rule_table
+from schedlib.contracts.c_tables import TABLE, lost_members, require_members, rule_table
 from schedlib.contracts.contract_rules import CONTRACTS, our_rules
 from schedlib.contracts.struct_source import Source, read_source
 from schedlib.errors import SchedlineError
@@ -136,6 +136,11 @@ def with_tests(tree: Tree, commit: str) -> str:
     else:
         del files[_COMPAT]
     return put_tests(tree, commit, files, wanted, "sched: Add the KUnit tests of schedline, as they fit this tree\n")
+
+
+def lost_by(tree: Tree, commit: str) -> list[tuple[frozenset[str], SchedlineError]]:
+    """What refuse_lost_members() refuses, all of it, with the rules that name it."""
+    return [*lost_members(our_rules(), declarations_of(tree, commit), present_changes(tree, commit))]
 
 
 def refuse_lost_members(tree: Tree, commit: str) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -168,6 +169,25 @@ def test_matrix_has_a_key(tree: Path, cache: Path, capsys: pytest.CaptureFixture
     assert run("layout", "--kdir", str(tree), "--require", "Q1,L1,L2") is Verdict.ERROR
     assert "--require: cpupri-split.L1, cpupri-split.L2 is n/a everywhere" in capsys.readouterr().out
     assert run("layout", "--kdir", str(tree), "--require", "Q1") is Verdict.PASS
+
+
+def test_a_new_name_leaves_the_other_rules_judged(
+    tree: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One renamed member, and nothing was judged; the text did not say which change to look for."""
+    other = shutil.copytree(tree, tmp_path / "other")
+    header = other / "kernel/sched/sched.h"
+    header.write_text(header.read_text().replace("u32 nr_running;", "u32 nr_queued;"))
+    assert run("layout", "--kdir", str(other), "--expect", "rq-order") is Verdict.ERROR
+    said = capsys.readouterr().out
+    lost = r"not judged: rq-order.Q1, rq-order.Q2.*: this tree has no rq.nr_running in any configuration; .*\n"
+    commit = r"  next: git log -Snr_running -- kernel/sched/sched.h shows the commit; write in .*rq.toml:59, 134, .*"
+    assert re.search(lost + commit + r'"nr_running\|NEW"\nverdict: ERROR', said), said
+    assert re.search(r"^x86_64 .* pass", said, re.M), said
+    git(other, "commit", "--quiet", "--all", "--message", "A new name")
+    patched = patch(other, tmp_path, ("u32 nr_queued;", "u32 nr_queued; u32 stranger;"))
+    assert run(*patched) is Verdict.INCONCLUSIVE
+    assert "WARNING: not judged: rq-order.Q2 fails without the patch, too: nr_queued" in capsys.readouterr().out
 
 
 def test_inconclusive_has_a_next_step() -> None:

@@ -178,6 +178,23 @@ def test_rule_that_was_broken_before_may_hold_again() -> None:
     assert [row for row in found(toy("WIDE"), toy()) if row.error] == []
 
 
+def test_what_joins_a_line_whose_rule_fails_already_is_told() -> None:
+    """In a tree with a new name the rule of its line fails, and a stranger there passed in silence."""
+
+    def with_new_name(layout: Layout) -> Layout:
+        rq = layout.structures["rq"]
+        rows = (replace(each, name="nr_queued") if each.name == "nr_running" else each for each in rq.members)
+        return replace(layout, structures={**layout.structures, "rq": replace(rq, members=tuple(rows))})
+
+    before, after = with_new_name(toy()), with_new_name(toy("STRANGER"))
+    assert [*PatchLook(toys.real_rules(), PATCH, before, before, {}).worse()] == []
+    (told,) = PatchLook(toys.real_rules(), PATCH, before, after, {}).worse()
+    assert (told.error, told.rule, told.line) == (False, "rq-order.Q2", 102)
+    assert told.text.startswith("not judged: rq-order.Q2 fails without the patch, too: nr_queued on line 0")
+    assert "With it: stranger on line 0" in told.text
+    assert told.text.endswith("Here is no nr_running: for a new name write `old|new`")
+
+
 def test_rule_that_can_no_longer_be_judged_is_an_error() -> None:
     errors = [row for row in found(toy(), toy("-HAVE_RT_PUSH_IPI")) if row.error]
     assert [row.rules for row in errors] == [("rd-lines.R5", "rd-lines.R7", "rd-lines.R9")]
