@@ -37,7 +37,7 @@ _MEANING = (
 
 
 def _drawn(result: TrafficResult) -> list[TrafficRow]:
-    return [row for row in result.middle.rows if not row.neighbour and not row.prefix]
+    return [row for row in result.middle.rows if (row.path or not row.neighbour) and not row.prefix]
 
 
 def both(found: Mapping[str, TrafficResult]) -> str:

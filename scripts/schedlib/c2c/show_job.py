@@ -16,7 +16,7 @@ from schedlib.c2c.traffic_report import line_name, line_title, most_missed, name
 from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import C2C_FILE, Counts, TrafficResult
+from schedlib.formats.c2c_document import C2C_FILE, Counts, TrafficResult, TrafficRow
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
 from schedlib.formats.tables import table
@@ -38,6 +38,7 @@ class Shown(Strict, frozen=True):
     objects: tuple[Word, ...]
     workload: Word
     without: tuple[Word, ...] = ()
+    config: tuple[Word, ...] = ()
     only: str = ""
     fix: str = ""
 
@@ -50,7 +51,8 @@ def show(options: ShowOptions) -> Verdict:
     name, cache = options.name, cache_dir()
     wanted = shown_table()[name]
     # A picture is drawn of one, and there is no verdict.
-    asked = C2cOptions(workload=wanted.workload, objects=wanted.objects, quanta=QUANTA[1:2])
+    # A picture is drawn of one, and there is no verdict.
+    asked = C2cOptions(workload=wanted.workload, objects=wanted.objects, config=wanted.config, quanta=QUANTA[1:2])
     require_guest(asked_for(asked).target, ("build", *options.tree.needs))
     tree, out = open_tree(cache, options.tree), results_directory(cache, options.out)
     sides: dict[str, tuple[C2cOptions, Composition | None]] = {
@@ -108,8 +110,9 @@ def side_by_side(found: dict[str, TrafficResult]) -> Iterator[str]:
 
 
 def _map(result: TrafficResult) -> Iterator[str]:
-    rows = [row for row in result.middle.rows if not row.neighbour]
-    lines, fields = totals(rows, line_name), totals(rows, lambda row: (line_name(row), named("", row.path)[1:]))
+    # What lies beside a variable has a name.
+    rows = [row for row in result.middle.rows if row.path or not row.neighbour]
+    lines, fields = totals(rows, line_name), totals(rows, lambda row: (line_name(row), _field(row)))
     least = _LEAST * sum(counts.misses for counts in lines.values())
     for line in sorted(lines):
         if lines[line].misses > least:
@@ -118,6 +121,10 @@ def _map(result: TrafficResult) -> Iterator[str]:
             some = {path: counts for (on, path), counts in fields.items() if on == line and path != line[1]}
             here = {path: counts for path, counts in some.items() if counts.misses > least}
             yield from (f"  {path}: {_counts(here[path])}" for path in most_missed(here))
+
+
+def _field(row: TrafficRow) -> str:
+    return f"beside it, {row.path}" if row.neighbour else named("", row.path)[1:]
 
 
 def _counts(counts: Counts) -> str:

@@ -23,7 +23,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import C2C_FILE, TrafficResult, TrafficRow, read_result
 from schedlib.main import main
-from schedlib.names import shown_names
+from schedlib.names import fragment_names, shown_names
 from schedlib.paths import CONFIGS
 from schedlib.tree.changes import change_table
 from schedlib.tree.compose import Composition
@@ -193,12 +193,24 @@ def test_an_incident_is_counted_before_its_fix_and_after_it(tmp_path: Path, monk
     assert "overloaded" not in str(said)
 
 
+def test_what_lies_beside_a_variable_is_told_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nohz, beside = row("next_blocked", 32, 0, 29, owner="nohz"), row("flag", 48, 850, 50, owner="nohz", neighbour=True)
+    watched = replace(PAIR["without rd-lines"].watched[0], owner="nohz")
+    pair = [replace(result(rows), watched=(watched,)) for rows in ((nohz, beside), (nohz,))]
+    before, after = shown("sched_clock_irqtime", pair, tmp_path, monkeypatch)
+    assert before[0].config == after[0].config == ("c2c-accounting",)
+    said = [re.split(r"   +", line.strip()) for line in (tmp_path / "show.txt").read_text().splitlines()]
+    assert said[6][0] == "nohz line 0: 929 misses, 929 HITM, 850 false"
+    assert said[7][0] == "beside it, flag: 900 misses, 900 HITM, 850 false"
+    assert "flag" in (tmp_path / "show.svg").read_text()
+
+
 def test_what_can_be_shown_exists(capsys: pytest.CaptureFixture[str]) -> None:
     wanted = show_job.shown_table()
     assert tuple(wanted) == shown_names()
     for name, show in wanted.items():
         assert show.workload in WORKLOADS and set(show.objects) <= {*KINDS, ALL}
-        assert set(show.without) <= set(change_table())
+        assert set(show.without) <= set(change_table()) and set(show.config) <= set(fragment_names())
         assert bool(show.only) == (ALL in show.objects)
         assert bool(show.fix) == (CONFIGS / f"shown/{name}.diff").is_file() == (name not in change_table())
     with pytest.raises(SystemExit):
