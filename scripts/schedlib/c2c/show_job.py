@@ -51,7 +51,6 @@ def show(options: ShowOptions) -> Verdict:
     name, cache = options.name, cache_dir()
     wanted = shown_table()[name]
     # A picture is drawn of one, and there is no verdict.
-    # A picture is drawn of one, and there is no verdict.
     asked = C2cOptions(workload=wanted.workload, objects=wanted.objects, config=wanted.config, quanta=QUANTA[1:2])
     require_guest(asked_for(asked).target, ("build", *options.tree.needs))
     tree, out = open_tree(cache, options.tree), results_directory(cache, options.out)
