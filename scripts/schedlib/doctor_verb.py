@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib import doctor
-from schedlib.environment import activate
+from schedlib.environment import activate, lacking
 from schedlib.names import one_of
 from schedlib.options import Verbs, add_verb, flag, option
 from schedlib.paths import TYPED
@@ -58,15 +59,20 @@ def _doctor(options: DoctorOptions) -> Verdict:
         print(f"/dev/kvm: {kvm}")
         if not doctor.has_apt():
             print("apt-get: absent; give a kernel tree of your own, --kdir PATH")
-    lacking: dict[str, tuple[doctor.Need, ...]] = {}
+    without: dict[str, tuple[doctor.Need, ...]] = {}
+    incomplete: set[str] = set()
     for name in options.jobs or doctor.JOBS:
-        needs = doctor.JOBS[name].missing()
-        print(f"{'NOT READY' if needs else 'ready    '} {name}: {doctor.JOBS[name].command}")
+        job = doctor.JOBS[name]
+        needs, libraries = job.missing(), {extra: each for extra in job.libraries if (each := lacking(extra))}
+        print(f"{'NOT READY' if needs or libraries else 'ready    '} {name}: {job.command}")
+        for extra, each in libraries.items():
+            print(f"    {', '.join(each)}: {sys.executable} -m pip install 'schedline[{extra}]'")
+            incomplete.add(name)
         if needs:
             print(doctor.listed(needs))
-            lacking[name] = needs
-    if lacking:
-        all_needs = tuple(dict.fromkeys(need for needs in lacking.values() for need in needs))
-        command = f"sudo {TYPED} doctor --install {' '.join(lacking)}"
+            without[name] = needs
+    if without:
+        all_needs = tuple(dict.fromkeys(need for needs in without.values() for need in needs))
+        command = f"sudo {TYPED} doctor --install {' '.join(without)}"
         print(f"next: {command if doctor.has_apt() else doctor.next_step(all_needs)}")
-    return Verdict.ERROR if lacking.keys() & set(named) else Verdict.PASS
+    return Verdict.ERROR if (without.keys() | incomplete) & set(named) else Verdict.PASS

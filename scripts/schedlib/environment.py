@@ -104,14 +104,19 @@ def locked(extra: str) -> str:
     return "".join(each for name, each in entries.items() if name in wanted)
 
 
-def _check_installed(extra: str) -> None:
+def lacking(extra: str) -> list[str]:
+    """The libraries of an extra that pip has not installed; a clone gets them when they are needed."""
     missing = []
-    for name in sorted(extras()[extra]):
+    for name in sorted(extras()[extra]) if INSTALLED else ():
         try:
             metadata.version(name)
         except metadata.PackageNotFoundError:
             missing.append(name)
-    if missing:
+    return missing
+
+
+def _check_installed(extra: str) -> None:
+    if missing := lacking(extra):
         what = "schedline" if extra == CORE else f"'schedline[{extra}]'"
         raise SchedlineError(
             f"this needs {', '.join(missing)}, which {sys.executable} does not have",

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from schedlib import doctor
+from schedlib import doctor, environment
 from schedlib.errors import SchedlineError
 from schedlib.main import main
 
@@ -109,3 +110,18 @@ def test_root_installs_by_apt_whatever_the_distribution_is_called(monkeypatch: p
         doctor.install(NEEDS)
     assert error.value.args[0][:2] == ["apt-get", "install"] and "libelf-dev" in error.value.args[0]
     assert error.value.args[1], "dpkg was cut off by kill -9 of schedline"
+
+
+def test_a_library_that_pip_did_not_install_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """doctor called gate ready, and gate said that it has no numpy."""
+
+    def version(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(environment, "INSTALLED", True)
+    monkeypatch.setattr(metadata, "version", version)
+    assert main(["doctor", "gate"]) == 2
+    said = capsys.readouterr().out
+    assert "NOT READY gate" in said and "    numpy: " in said and "pip install 'schedline[gate]'" in said
