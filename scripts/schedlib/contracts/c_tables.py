@@ -93,9 +93,12 @@ def lost_members(
 
 
 def require_members(rules: Rules, source: Source, present: Collection[str]) -> None:
-    """Raise SchedlineError for the first of lost_members()."""
-    for _, error in lost_members(rules, source, present):
-        raise error
+    """Raise SchedlineError for lost_members()."""
+    if lost := [error for _, error in lost_members(rules, source, present)]:
+        raise SchedlineError(
+            "\n    ".join(each.observed for each in lost),
+            f"{lost[0].next_step}; `schedline layout` judges the other rules, and tells this of each member",
+        )
 
 
 def _known(clause: Clause, names: Sequence[str], source: Source) -> list[str]:

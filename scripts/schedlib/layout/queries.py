@@ -20,7 +20,7 @@ from schedlib.names import pack_names
 from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import say
 from schedlib.tree.changes import change_table
-from schedlib.tree.compose import declarations_of
+from schedlib.tree.compose import declarations_of, lost_by, refuse_lost_members
 from schedlib.tree.kernel_tree import cached_series
 from schedlib.verdict import Verdict
 
@@ -45,6 +45,7 @@ Ask of each new member of these structures:
 def emit_asserts(options: EmitOptions) -> Verdict:
     """Write the rules of the changes that a tree has as static assertions."""
     tree, composition = composed_tree(options.tree, options.changes)
+    refuse_lost_members(tree, composition.commit)
     there = {row.id for row in composition.states if row.state.is_there}
     text = emit(our_rules(), there, declarations_of(tree, composition.commit))
     if not text:
@@ -80,6 +81,8 @@ def explain_rule(options: ExplainOptions) -> Verdict:
     columns = (columns_for if is_ours else pack_columns)(options.columns.arch, options.columns.config)
     ensure_tools(columns, options.tree.needs)
     tree, composition = composed_tree(options.tree, options.changes)
+    if error := next((each for ids, each in lost_by(tree, composition.commit) if rule.id in ids), None):
+        raise error
     for column in columns:
         try:
             layout = pack_layout(cache_dir(), tree, composition.commit, column, rules)

@@ -201,6 +201,14 @@ def test_a_member_that_no_configuration_has_is_an_error(old: str, new: str, mess
     require_members(of_the_toy(), source, {"rq-order"})
 
 
+def test_all_that_is_lost_is_told() -> None:
+    """The first alone was, and not that the other rules can be judged."""
+    text = toys.SCHED_H.replace(" rto_cpu", " rto_processor").replace(" refcount", " references")
+    with pytest.raises(SchedlineError, match="`schedline layout` judges the other rules") as error:
+        require_members(of_the_toy(), read_source({"kernel/sched/sched.h": text}.get), {"rd-lines"})
+    assert all(f"no root_domain.{name} in any" in error.value.observed for name in ("rto_cpu", "refcount"))
+
+
 @pytest.mark.parametrize(
     ("other", "required", "message"),
     [

@@ -184,6 +184,10 @@ def test_a_new_name_leaves_the_other_rules_judged(
     commit = r"  next: git log -Snr_running -- kernel/sched/sched.h shows the commit; write in .*rq.toml:59, 134, .*"
     assert re.search(lost + commit + r'"nr_running\|NEW"\nverdict: ERROR', said), said
     assert re.search(r"^x86_64 .* pass", said, re.M), said
+    # What is left of a rule is not explained, nor asserted.
+    for words in (["explain", "Q1"], ["emit"]):
+        with pytest.raises(SchedlineError, match=r"this tree has no rq\.nr_running in any"):
+            run("layout", *words, "--kdir", str(other))
     git(other, "commit", "--quiet", "--all", "--message", "A new name")
     patched = patch(other, tmp_path, ("u32 nr_queued;", "u32 nr_queued; u32 stranger;"))
     assert run(*patched) is Verdict.INCONCLUSIVE
