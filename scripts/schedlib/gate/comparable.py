@@ -308,7 +308,7 @@ def losses(found: Sequence[Attempts], sides: Sequence[Side]) -> tuple[str, Verdi
     if chance <= LOSSES_ALPHA:
         return f"{said}. Equal kernels seldom differ so much: p = {chance:.2g} (Fisher)", Verdict.FAIL
     if len(candidate) * len(ended[0]) > len(base) * len(ended[1]):
-        why = f"that may be chance ({chance:.2g}), or a kernel that crashes: more boots decide"
+        why = f"that may be chance ({chance:.2g}), or a kernel that crashes: see why it was lost, and begin again"
         return f"{said}; {why}", Verdict.INCONCLUSIVE
     return said, Verdict.PASS
 

@@ -302,7 +302,8 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
     elif worse > last.budget:
         crept = f"worse by {worse:.3g} {last.change_unit}, over the budget of {last.budget:g}"
         status = Verdict.FAIL if shown else Verdict.INCONCLUSIVE
-        reason = f"{crept}, in steps that the gates let through" if shown else f"{crept}, but {doubt}"
+        passed = all(metric.verdict is Verdict.PASS for _, metric in between)
+        reason = f"{crept}{', in steps that the gates let through' * passed}" if shown else f"{crept}, but {doubt}"
     if worse > last.budget:
         reason += f". To be sure, gate {points[-1][0].candidate.kernel} against {good[0].candidate.kernel}"
     return LevelSeries(
@@ -330,6 +331,7 @@ def history_text(found: HistoryDocument, gates: Sequence[GateDocument]) -> str:
     """The latest gates with the metrics that did not pass, and the levels; all but the verdict."""
     counts = ", ".join(f"{count} {name}" for name, count in found.verdicts.items())
     out = [f"{found.status.name}: {found.gates} gates: {counts or 'none'}"]
+    out += [row for each in found.series if each.reason for row in wrapped(f"{each.name}: {each.reason}")]
     out += [f"the last {_SHOWN}:"] if len(gates) > _SHOWN else []
     for gate in gates[-_SHOWN:]:
         odd = [
@@ -347,5 +349,4 @@ def history_text(found: HistoryDocument, gates: Sequence[GateDocument]) -> str:
     out += ["", *table(rows, "<26>6>11>11>9  <")]
     out += [row for each in _no_pass(gates) for row in wrapped(f"no PASS: {each}")]
     out += [row for each in _gaps(gates)[-_SHOWN:] for row in wrapped(each)]
-    out += [row for each in found.series if each.reason for row in wrapped(f"{each.name}: {each.reason}")]
     return "\n".join(out).rstrip()

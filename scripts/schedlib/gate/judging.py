@@ -403,9 +403,10 @@ def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, good: bool, doubtf
             f"all {look} boots of the base have the same value, so nothing is known of its noise, and no number "
             'of boots settles it: measure with a finer clock, or compare with method = "equal"'
         )
-    if (why := _two_groups(sample, look) or _bad_boots(gate, sample, row)) and not doubtful:
-        return why
     worse_by = inf if row.change is None else rule.sign * row.change
+    seems = f"it looks worse by {worse_by:.3g}{unit}, over the budget of {rule.budget:g}{unit}"
+    if why := _two_groups(sample, look) or _bad_boots(gate, sample, row):
+        return f"{seems}; {why}" if doubtful else why
     half = inf if row.low is None or row.high is None else (row.high - row.low) / 2
     room = rule.detect - max(worse_by, 0.0)
     step = sample.step(look) * (1.0 if rule.absolute else 100 / abs(float(np.median(base))))
@@ -421,7 +422,7 @@ def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, good: bool, doubtf
         )
     seen = f"it may be worse by up to {worse_by + half:.3g}{unit}; a PASS excludes {limit}"
     if doubtful:
-        seen = f"it looks worse by {worse_by:.3g}{unit}, over the budget of {rule.budget:g}{unit}"
+        seen = seems
     elif good:
         seen = "nothing speaks against it"
     if look < gate.looks[-1]:

@@ -82,6 +82,13 @@ def test_twelve_steps_of_one_percent_are_found() -> None:
     assert found.status is history_of(gates).status is Verdict.FAIL
     assert 3 < found.worse < 15 and found.chained is not None and found.chained > 3
     assert found.changes and set(found.verdicts) == {Verdict.PASS}
+    told = f"{found.name}: worse by {found.worse:.3g} %, over the budget of 3, in steps that the gates let through."
+    said = history_text(history_of(gates), gates).split("\n")
+    assert told in " ".join(" ".join(said[1:3]).split())
+    # Not if one of them stopped it.
+    (metric,) = gates[15].metrics
+    gates[15] = replace(gates[15], metrics=(replace(metric, verdict=Verdict.FAIL),))
+    assert one_series(gates).status is Verdict.FAIL and "let through" not in one_series(gates).reason
 
 
 def test_most_of_such_series_are_found_and_few_without_a_step() -> None:

@@ -262,6 +262,8 @@ def with_bad_boots(place: Path, base: int, candidate: int) -> GateDocument:
         (1, 2, Verdict.INCONCLUSIVE, "boots of each would settle it"),
         (2, 3, Verdict.INCONCLUSIVE, "A PASS has at most 10 % of bad boots: look at these boots"),
         (2, 6, Verdict.INCONCLUSIVE, "bad boots: 6 of 20 of the candidate (candidate-0-0, candidate-0-2, "),
+        # 132731 boots were said to settle it, and nothing of bad ones.
+        (0, 9, Verdict.INCONCLUSIVE, "over the budget of 3 %; bad boots: 9 of 20 of the candidate (candidate-0-0, "),
         (10, 10, Verdict.INCONCLUSIVE, "the base's boots fall into two groups: 10 of 20 are worse by at least 810 %"),
     ],
 )

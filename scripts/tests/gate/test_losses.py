@@ -65,7 +65,7 @@ def write_plan(campaign: Campaign, base_lost: int, candidate_lost: int, *, pairs
         (0, 5, 3, "candidate lost 5 of 15 attempts"),
         (0, 12, 1, "FAIL: base lost 0 of 10 attempts; candidate lost 12 of 22 attempts"),
         (0, 12, 1, "boot 2: cut, it was reset; and 9 more)"),
-        (2, 5, 3, "that may be chance"),
+        (2, 5, 3, "or a kernel that crashes: see why it was lost, and begin again"),
         (3, 3, 0, "boot 1: cut, it was reset); candidate lost 3 of 13 attempts (boot 2: cut"),
         (6, 0, 0, "base lost 6 of 16"),
     ],
