@@ -12,7 +12,15 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from schedlib.c2c.traffic_report import Section, function_name, grouped, most_missed, sections, totals
+from schedlib.c2c.traffic_report import (
+    Section,
+    function_name,
+    grouped,
+    most_missed,
+    sections,
+    totals,
+    with_what_lies_beside,
+)
 from schedlib.formats.c2c_document import Counts, MappedField, TrafficResult, TrafficRow, Watched
 from schedlib.formats.svg import STYLE, Cell, DrawnLine, DrawnObject, Key, beside
 from schedlib.formats.svg import picture as drawn
@@ -37,7 +45,7 @@ _MEANING = (
 
 
 def _drawn(result: TrafficResult) -> list[TrafficRow]:
-    return [row for row in result.middle.rows if (row.path or not row.neighbour) and not row.prefix]
+    return [row for row in with_what_lies_beside(result.middle.rows) if not row.prefix]
 
 
 def both(found: Mapping[str, TrafficResult]) -> str:

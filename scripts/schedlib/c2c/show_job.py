@@ -12,7 +12,7 @@ from msgspec import structs
 from schedlib.c2c import c2c_page, traffic_diff, traffic_report
 from schedlib.c2c.c2c_job import asked_for, remembered, require_guest
 from schedlib.c2c.c2c_options import QUANTA, C2cOptions, ShowOptions
-from schedlib.c2c.traffic_report import line_name, line_title, most_missed, named, totals
+from schedlib.c2c.traffic_report import line_name, line_title, most_missed, named, totals, with_what_lies_beside
 from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
@@ -109,8 +109,7 @@ def side_by_side(found: dict[str, TrafficResult]) -> Iterator[str]:
 
 
 def _map(result: TrafficResult) -> Iterator[str]:
-    # What lies beside a variable has a name.
-    rows = [row for row in result.middle.rows if row.path or not row.neighbour]
+    rows = with_what_lies_beside(result.middle.rows)
     lines, fields = totals(rows, line_name), totals(rows, lambda row: (line_name(row), _field(row)))
     least = _LEAST * sum(counts.misses for counts in lines.values())
     for line in sorted(lines):

@@ -124,7 +124,10 @@ KUNIT_RUNS = {
     ),
     # These rebuild sched domains, so their options have no `default KUNIT_ALL_TESTS`.
     "alltests": KunitRun(
-        ("--alltests",), 14400, "alltests", ("sched_topology", "sched_root_domain", "sched_cluster", "sched_rt")
+        ("--alltests",),
+        14400,
+        "alltests",
+        ("sched_topology", "sched_root_domain", "sched_cluster", "sched_balance", "sched_rt"),
     ),
 }
 

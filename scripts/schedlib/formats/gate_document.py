@@ -6,7 +6,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from schedlib.formats.document import Document
 from schedlib.formats.run_file import Direction
@@ -225,7 +225,7 @@ class GateDocument(Document, frozen=True, kw_only=True):
     shown: tuple[UnjudgedMetric, ...]
     shares: tuple[GateShare, ...]
     notes: tuple[str, ...]
-    details: tuple[str, ...] = ()
+    details: tuple[str, ...] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if [side.name for side in self.sides] != ["base", "candidate", "placebo"][: len(self.sides)]:

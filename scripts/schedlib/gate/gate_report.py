@@ -250,7 +250,7 @@ def _tables(metrics: Sequence[GateMetric]) -> Iterator[str]:
 
 
 def _told(document: GateDocument, first: str) -> Iterator[str]:
-    details = [note for note in document.details if note not in first]
+    details = [note for note in document.details or () if note not in first]
     # What several metrics share is said once, and not at all if the first line or a note says it.
     reasons = {
         reason: names

@@ -97,7 +97,7 @@ def test_an_exported_tree_is_asked_only_for_the_tests_of_its_changes() -> None:
     # A model of cpupri stays at home.
     cpupri = {name for name in ours - bare if name.startswith("sched_cpupri:")}
     assert cpupri == {"sched_cpupri:answers_match_a_simple_model"}
-    suites = ("cpupri", "layout", "topology", "root_domain", "cpupri_private")
+    suites = ("balance", "cpupri", "layout", "topology", "root_domain", "cpupri_private")
     assert {name.split(":")[0] for name in ours - bare} == {f"sched_{name}" for name in suites}
 
 
