@@ -46,10 +46,10 @@ static void balance_test_wait_for_balance(struct kunit *test)
 
 	for (int i = 0; time_before(jiffies, until); i++) {
 		scoped_guard(rcu) {
-			struct sched_domain *sd = rcu_dereference(cpu_rq(0)->sd);
+			struct sched_domain *sd = rcu_dereference(cpu_rq(0)->sd), *parent;
 
-			while (sd->parent)
-				sd = sd->parent;
+			while ((parent = rcu_dereference(sd->parent)))
+				sd = parent;
 			now = sd->last_balance;
 		}
 		if (i && now != before)
