@@ -162,7 +162,8 @@ def test_boots_that_are_far_from_all_others(campaign: Campaign, seconds: int, co
     campaign.gates = TO_20
     campaign.boots(noise(1), [10 * value if place < seconds else value for place, value in enumerate(noise(2))])
     found, said = campaign.told()
-    assert (found, "a PASS takes 20 boots: boot each kernel 10 more times" in said) == (3, True)
+    # Of 20 boots at most two may be bad.
+    assert (found, "a PASS takes 20 boots: boot each kernel 10 more times" in said) == (3, seconds != 6)
     campaign.boots(noise(3), noise(4), first=10_000)
     found, said = campaign.told()
     assert (found, "A PASS has at most 10 % of bad boots: look at these boots" in said) == (code, seconds == 6)
