@@ -66,9 +66,8 @@ def line_name(place: Place) -> tuple[str, str, int]:
     return place.owner, _INDEX.sub("[]", place.prefix), place.line
 
 
-def with_what_lies_beside(rows: Iterable[TrafficRow]) -> list[TrafficRow]:
+def with_what_lies_beside(rows: Sequence[TrafficRow]) -> list[TrafficRow]:
     """The fields of objects, and on their lines what has a name, as beside a variable."""
-    rows = list(rows)
     lines = {line_name(row) for row in rows if not row.neighbour}
     return [row for row in rows if not row.neighbour or (row.path and line_name(row) in lines)]
 

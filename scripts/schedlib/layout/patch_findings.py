@@ -189,10 +189,12 @@ class PatchLook:
         """What the patch adds where a rule fails without it, too: that it breaks the rule cannot be said."""
         for rule in self._concerned().rules:
             was, now = (judge_rule(self.rules, rule.id, each) for each in (self.before, self._named))
+            if not was.outcome is now.outcome is RuleOutcome.FAIL:
+                continue
             for old, new in zip(was.clauses, now.clauses, strict=True):
                 known = offences(old, self.before)
                 more = [each for each in offences(new, self._named) if each not in known]
-                if was.outcome is now.outcome is RuleOutcome.FAIL and known and more:
+                if known and more:
                     ones = [name for name in {*new.clause.members} if not self.before.field(new.clause.type, name)]
                     hint = f". Here is no {few(sorted(ones))}: for a new name write `old|new`" if ones else ""
                     text = (
