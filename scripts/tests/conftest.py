@@ -14,6 +14,7 @@ import pytest
 from suite_place import Place as SuitePlace
 from workload_runs import WORKLOADS, Place, compile_program
 
+from golden import Golden
 from one_verb import parsed
 from schedlib.cache import cache_dir
 from schedlib.kernel.build import Kernel, built
@@ -95,6 +96,15 @@ DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())
 
 
 gc.disable()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--golden", action="store_true", help="write golden texts anew")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    return Golden(request.path.parent / "golden", request.config.getoption("--golden"))
 
 
 def pytest_collection_finish() -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from toy_results import result, row
 
 from by_schema import validate
+from golden import Golden
 from schedlib import doctor
 from schedlib.c2c import show_job
 from schedlib.c2c.c2c_options import ALL, KINDS, WORKLOADS, C2cOptions
@@ -31,7 +32,6 @@ from schedlib.tree.kernel_tree import Tree, apply_diff
 from schedlib.verdict import Verdict
 
 GATES = CONFIGS / "gates/c2c.toml"
-GOLDEN = Path(__file__).with_name("golden")
 
 
 def of(*false: int, essential: int = 10000) -> TrafficResult:
@@ -101,11 +101,11 @@ def test_unlike_results_are_refused() -> None:
     refuse_unlike(base, replace(base, fingerprint={**base.fingerprint, "build_id": "bb"}))
 
 
-def test_the_text() -> None:
+def test_the_text(golden: Golden) -> None:
     base, candidate = of(8000, 8100, 8200), of(10, 20, 30)
     found = judge(base, candidate, load_metrics(GATES))
     lines = "\n".join(text(base, replace(candidate, changes={"rd-lines": "left out"}), found)) + "\n"
-    assert lines == (GOLDEN / "diff.txt").read_text()
+    golden("diff.txt", lines)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,7 +163,9 @@ def shown(
     return asked
 
 
-def test_a_change_is_counted_without_it_and_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_is_counted_without_it_and_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
     asked = [each for each, _ in shown("rd-lines", PAIR.values(), tmp_path, monkeypatch)]
     changes = [(each.changes.with_, each.changes.without) for each in asked]
     assert changes == [((), ("cpupri-lines", "rd-lines")), (("rd-lines",), ("cpupri-lines",))]
@@ -171,7 +173,7 @@ def test_a_change_is_counted_without_it_and_with_it(tmp_path: Path, monkeypatch:
     assert [read_result(tmp_path / side) for side in ("without", "with")] == list(PAIR.values())
     page = (tmp_path / "show.html").read_text()
     assert "without rd-lines" in page and "3000 -&gt; 100 (-96.7 %)" in page
-    assert (tmp_path / "show.txt").read_text() == (GOLDEN / "show.txt").read_text()
+    golden("show.txt", (tmp_path / "show.txt").read_text())
 
 
 def test_an_incident_is_counted_before_its_fix_and_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from msgspec import structs
 from toy_results import measured, result, row
 
 from by_schema import validate
+from golden import Golden
 from one_verb import main_of
 from schedlib.c2c import c2c_verb
 from schedlib.c2c.kernel_map import KernelMap, Symbol
@@ -230,10 +231,9 @@ def test_wilson_is_that_of_the_literature() -> None:
         assert wilson(hits / whole, whole) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_the_text_and_what_has_no_field_in_a_row_of_its_own(tmp_path: Path) -> None:
+def test_the_text_and_what_has_no_field_in_a_row_of_its_own(tmp_path: Path, golden: Golden) -> None:
     found = measured_of(read(SAMPLES.read_bytes()), [SAMPLES], "aa55", 64)
-    golden = Path(__file__).with_name("golden") / "measured.txt"
-    assert "\n".join([*measured_text(found), ""]) == golden.read_text()
+    golden("measured.txt", "\n".join([*measured_text(found), ""]))
     shares = [each.share for each in found.fields] + [each.share for each in found.unresolved]
     assert sum(shares) == pytest.approx(1)
     every = [each.sampled for each in found.rows] + [each.sampled for each in found.unresolved]

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from toy_results import FIELDS, result, row
 
 from browser import Browser
+from golden import Golden
 from schedlib.c2c.c2c_options import WORKLOADS, Workload
 from schedlib.c2c.c2c_page import page, picture, users
 from schedlib.c2c.traffic_report import function_pairs, sections, text
@@ -22,7 +23,6 @@ from schedlib.main import main
 from schedlib.paths import PROJECT
 
 SPACE = "{http://www.w3.org/2000/svg}"
-GOLDEN = Path(__file__).parent / "golden"
 LONG = "cpupri.pri_to_cpu[0].a_long_name_of_a_count"
 EVIL = "<script>alert(1)</script>&\"'\u202e"
 
@@ -62,9 +62,9 @@ def rich(name: str = "cpupri.count") -> TrafficResult:
     return replace(toy, watched=watched, parameters=chosen, blame=blame)
 
 
-def test_the_text() -> None:
+def test_the_text(golden: Golden) -> None:
     """Neighbours have rows of their own, and the object's total excludes them."""
-    assert text(rich()) == (GOLDEN / "report.txt").read_text()
+    golden("report.txt", text(rich()))
 
 
 def test_nothing_to_blame_and_nothing_shared() -> None:
@@ -91,8 +91,8 @@ def test_misses_on_a_line_are_shared_out_to_those_who_write_there() -> None:
     assert function_pairs(result(rows)) == {("reader", "writer"): {line: 60.0}, ("reader", "other"): {line: 20.0}}
 
 
-def test_a_map_has_full_names_and_who_reads_and_writes_its_hot_fields() -> None:
-    assert picture(rich(LONG)) == (GOLDEN / "lines.svg").read_text()
+def test_a_map_has_full_names_and_who_reads_and_writes_its_hot_fields(golden: Golden) -> None:
+    golden("lines.svg", picture(rich(LONG)))
 
 
 def test_functions_without_a_miss_are_counted_and_not_named() -> None:

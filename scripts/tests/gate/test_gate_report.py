@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from report_campaigns import EVIL, compared, rich
 
+from golden import Golden
 from one_verb import parsed
 from schedlib.formats import document
 from schedlib.formats.document import Refused
@@ -179,10 +180,8 @@ def test_better_and_worse(
     assert words_of(replace(one, direction=direction, change=change, low=low, high=high)) == words
 
 
-def test_the_text_is_this_one(told: GateDocument) -> None:
-    """Read it, and write it anew, when it is meant to change."""
-    golden = Path(__file__).parent / "golden/report.txt"
-    assert text(replace(told, command="schedline gate base candidate")) + "\n" == golden.read_text()
+def test_the_text_is_this_one(told: GateDocument, golden: Golden) -> None:
+    golden("report.txt", text(replace(told, command="schedline gate base candidate")) + "\n")
 
 
 # ---- both estimates ----
