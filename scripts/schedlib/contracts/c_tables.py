@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
 
-from schedlib.contracts.conditions import in_c
-from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, COMPARED, CONTRACTS, Clause, Rules
+from schedlib.contracts.contract_rules import ABOUT_BYTES, ABOUT_LINES, COMPARED, CONTRACTS, Clause, Rules, in_c
 from schedlib.contracts.struct_source import Source, negated
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind

@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterator
 from itertools import product
 
 from schedlib.contracts.c_tables import GuardedRow, guarded
-from schedlib.contracts.conditions import in_c
-from schedlib.contracts.contract_rules import Clause, Rules
+from schedlib.contracts.contract_rules import Clause, Rules, in_c
 from schedlib.contracts.struct_source import Source
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
 

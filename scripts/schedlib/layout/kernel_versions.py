@@ -17,12 +17,11 @@ from schedlib.git import git, try_git
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.compile import Column
-from schedlib.layout.followed import Followed, follow
 from schedlib.layout.kernel_text import KernelText, text_of_commit
 from schedlib.layout.layout_options import InitOptions, LayoutOptions
 from schedlib.layout.own_build import OURS, Versions, chosen_build, patched
 from schedlib.layout.pack_units import pack_layout
-from schedlib.layout.patch_coverage import Texts, changed_texts
+from schedlib.layout.patch_coverage import Followed, Texts, changed_texts, follow
 from schedlib.layout.patch_findings import Finding
 from schedlib.layout.patch_text import git_revisions
 from schedlib.layout.rule_judge import Layout

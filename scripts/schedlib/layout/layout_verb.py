@@ -324,7 +324,7 @@ def _patch(options: LayoutOptions, patch: bytes) -> Verdict:
             print(f"nothing to look at: {reason}")
         if form != "text":
             from schedlib.contracts.contract_rules import our_rules
-            from schedlib.layout.patch_check import render
+            from schedlib.layout.patch_job import render
 
             print(render(our_rules().rules, (), form))
         return Verdict.INCONCLUSIVE if empty else Verdict.PASS
@@ -334,7 +334,7 @@ def _patch(options: LayoutOptions, patch: bytes) -> Verdict:
         return judge_patch(options, patch, form)
     except SchedlineError as error:
         if form == "b4":
-            from schedlib.layout.patch_check import refused
+            from schedlib.layout.patch_job import refused
 
             print(refused(error))
         raise

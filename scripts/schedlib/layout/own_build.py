@@ -26,11 +26,10 @@ from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.git import git, try_git
 from schedlib.kernel.kconfig import parse_config
 from schedlib.layout.compile import Column
-from schedlib.layout.followed import Followed, follow
 from schedlib.layout.kernel_text import KernelText, declared_in, text_of_directory
 from schedlib.layout.layout_options import ColumnOptions, InitOptions, LayoutOptions
 from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, joined, read_unit, units_of
-from schedlib.layout.patch_coverage import Texts, depending, of_kernel
+from schedlib.layout.patch_coverage import Followed, Texts, depending, follow, of_kernel
 from schedlib.layout.patch_findings import Finding, as_it_was
 from schedlib.layout.patch_text import chosen_index
 from schedlib.layout.rule_judge import Layout

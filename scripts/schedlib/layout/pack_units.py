@@ -17,8 +17,7 @@ from pathlib import Path
 import msgspec
 
 from schedlib.cache import read_json, write_atomic, write_json
-from schedlib.contracts.conditions import in_c
-from schedlib.contracts.contract_rules import Rules
+from schedlib.contracts.contract_rules import Rules, in_c
 from schedlib.contracts.struct_source import type_in_c
 from schedlib.errors import DoesNotBuild
 from schedlib.git import git
@@ -50,7 +49,7 @@ class Unit:
     Attributes:
         files: what it includes: public headers, or one other file.
         tags: the structures. One that is not declared there is left out of the object.
-        conditions: see contracts/conditions.py.
+        conditions: see contract_rules.py.
         paths: tags and members inside of members.
     """
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
-from schedlib.contracts.conditions import in_words
 from schedlib.contracts.contract_rules import (
     ABOUT_BYTES,
     ABOUT_LINES,
@@ -18,6 +17,7 @@ from schedlib.contracts.contract_rules import (
     WORDS,
     Clause,
     Rules,
+    in_words,
 )
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind
 from schedlib.layout.members import Field, Member, Structure, Type, resolve

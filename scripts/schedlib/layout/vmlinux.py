@@ -16,8 +16,7 @@ from typing import BinaryIO
 
 from elftools.elf.elffile import ELFFile
 
-from schedlib.contracts.conditions import Facts, is_met
-from schedlib.contracts.contract_rules import Rules
+from schedlib.contracts.contract_rules import Facts, Rules, is_met
 from schedlib.errors import SchedlineError
 from schedlib.kernel.kconfig import parse_config
 from schedlib.layout.debug_info import DAMAGE

@@ -19,7 +19,7 @@ from schedlib.formats.junit import JUnitCase, Mark, junit_document
 from schedlib.gate.gate_options import GateOptions, gates_path
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import columns_for, ensure_tools
-from schedlib.layout.patch_check import as_sarif, remarks
+from schedlib.layout.patch_job import as_sarif, remarks
 from schedlib.layout.patch_text import touches_layout
 from schedlib.names import pack_names
 from schedlib.premerge import parts

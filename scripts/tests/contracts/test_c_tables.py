@@ -11,8 +11,17 @@ import pytest
 import toys
 
 from schedlib.contracts.c_tables import in_table, kind_in_c, require_members, rule_table
-from schedlib.contracts.conditions import Facts, in_c, in_words, is_met
-from schedlib.contracts.contract_rules import CONTRACTS, WORDS, Rules, our_rules, rules_of
+from schedlib.contracts.contract_rules import (
+    CONTRACTS,
+    WORDS,
+    Facts,
+    Rules,
+    in_c,
+    in_words,
+    is_met,
+    our_rules,
+    rules_of,
+)
 from schedlib.contracts.struct_source import read_source
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ANY_LINE, LAST_LINE, ClauseKind

@@ -19,8 +19,8 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.layout.kernel_versions import steps
 from schedlib.layout.members import Member, Structure, Type
-from schedlib.layout.patch_check import as_b4, render
 from schedlib.layout.patch_findings import Finding, PatchLook, lost_members, redefined
+from schedlib.layout.patch_job import as_b4, render
 from schedlib.layout.patch_text import added_lines, as_applied, require_diff, touches_layout, why_untouched
 from schedlib.layout.rule_judge import Layout
 from schedlib.main import main
