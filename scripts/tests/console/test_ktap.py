@@ -24,10 +24,6 @@ def stream(text: str) -> Report:
     return read(text.encode())
 
 
-def kinds(text: str) -> list[str]:
-    return sorted({flaw.kind for flaw in stream(text).flaws})
-
-
 def tree(tests: tuple[ktap.Test, ...] | None) -> object:
     """(name, status) of tests, nested."""
     return [
@@ -124,81 +120,7 @@ def test_result_line(line: str, name: str, status: str, reason: str) -> None:
     assert (test.name, test.status.value, test.reason) == (name, status, reason)
 
 
-PARAMETERS = "        KTAP version 1\n        # Subtest: a\n        ok 1 p\n        ok 2 p\n"
-"""They may share a name."""
 GOOD = "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n    1..2\n    ok 1 a\n    ok 2 b\nok 1 s\n"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ("", "", []),
-        ("KTAP version 1\n1..1\n", "1..1\n", ["missing-header"]),
-        ("1..1\n", "", ["missing-plan"]),
-        ("    1..2\n", "", ["missing-plan"]),
-        ("1..1\n", "1..2\n", ["missing-suite"]),
-        ("    1..2\n", "    1..3\n", ["bad-plan"]),
-        ("    1..2\n", "    1..1\n", ["bad-plan"]),
-        ("1..1\n", "1..1\n1..1\n", ["duplicate-plan"]),
-        ("1..1\n", "1..0\n", ["bad-plan", "empty-plan"]),
-        ("    ok 1 a\n", "", ["bad-number"]),
-        ("    ok 1 a\n", "    ok 1 a\n    ok 1 a\n", ["bad-number", "duplicate"]),
-        ("ok 2 b", "ok 2 a", ["duplicate"]),
-        ("ok 2 b", "ok 3 b", ["bad-number", "bad-plan"]),
-        ("ok 2 b", "not ok 2 b", ["parent-ok"]),
-        ("ok 2 b", "ok b", ["bad-plan", "malformed"]),
-        ("ok 2 b", "ok 99999999999 b", ["bad-plan", "malformed"]),
-        ("ok 1 s", "ok 1 t", ["name-mismatch"]),
-        ("ok 1 s\n", "ok 1 s", ["truncated"]),
-        ("ok 1 s\n", "", ["missing-suite", "truncated"]),
-        ("ok 1 s\n", "ok 1 s # SKIP why\n", ["contradiction"]),
-        ("    KTAP version 1\n", "    KTAP version 1\n    KTAP version 1\n", ["missing-plan", "no-result"]),
-        ("    1..2\n    ok 1 a\n    ok 2 b\n", "    1..0\n", ["empty-plan"]),
-        ("    KTAP version 1\n    # Subtest: s\n    1..2\n    ok 1 a\n    ok 2 b\n", "", ["no-subtests"]),
-        ("ok 1 s\n", "# s: pass:1 fail:1 skip:0 total:2\nok 1 s\n", ["bad-totals"]),
-        ("ok 1 s\n", "# Totals: pass:3 fail:0 skip:0 total:3\nok 1 s\n", ["other-totals"]),
-        ("    ok 2 b\n", "    ok 2 b[    1.000000] noise\n", ["interleaved"]),
-        ("    ok 2 b\n", "Bail out! no memory\n    ok 2 b\n", ["bail-out"]),
-        ("    ok 2 b\n", "  ok 2 b\n", ["malformed"]),
-        ("ok 2 b", "ok 2 b # exit=1", ["contradiction", "parent-ok"]),
-        # KUnit's own kunit_fault in UML is such a suite.
-        ("    1..2\n    ok 1 a\n    ok 2 b\nok 1 s\n", "    1..0\nok 1 s # SKIP \n", []),
-        ("    ok 1 a\n", f"{PARAMETERS}    ok 1 a\n", ["duplicate-name"]),
-    ],
-)
-def test_flaws(old: str, new: str, expected: list[str]) -> None:
-    assert old in GOOD
-    assert kinds(GOOD.replace(old, new, 1)) == expected
-
-
-FAILED = "    # a: EXPECTATION FAILED at a.c:1\n"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ("    ok 1 a\n", f"{FAILED}    not ok 1 a\n", []),
-        ("    ok 1 a\n", f"    not ok 1 a\n{FAILED}", []),
-        ("    ok 1 a\n", f"{FAILED}    ok 1 a\n", [("a", 6)]),
-        ("    ok 1 a\n", f"{FAILED}{FAILED}    ok 1 a\n", [("a", 6)]),
-        ("    ok 1 a\n", f"    ok 1 a\n{FAILED}", [("b", 7)]),
-        ("    ok 1 a\n", f"{FAILED}    ok 1 a # SKIP no\n", [("a", 6)]),
-        ("ok 1 s\n", f"ok 1 s\n{FAILED}", [("", 9)]),
-        ("KTAP", f"{FAILED}KTAP", [("", 1)]),
-        ("    ok 2 b\nok 1 s\n", FAILED, [("", 7)]),
-    ],
-)
-def test_failed_expectation_belongs_to_the_next_result_or_to_its_own(
-    old: str, new: str, expected: list[tuple[str, int]]
-) -> None:
-    flaws = stream(GOOD.replace(old, new, 1).replace("\nok 1 s", "\nnot ok 1 s")).flaws
-    assert [(flaw.test, flaw.line) for flaw in flaws if flaw.kind == "expectation"] == expected
-
-
-def test_noise_between_lines_is_no_flaw() -> None:
-    noisy = GOOD.replace("\n", "\nrandom: crng init done\n[    1.000000] ok then\nokay\n1.2.3\n# remark\n")
-    assert kinds(noisy) == ["malformed"]  # `ok then` looks like a result that lost its number
-    assert kinds(noisy.replace("ok then", "then")) == []
 
 
 def test_what_was_running() -> None:
@@ -237,33 +159,6 @@ def test_kselftest() -> None:
         ("selftests: sched: rt", "not ok", [("push", "ok"), ("pull", "not ok")]),
         ("selftests: sched: wake", "ok"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ("not ok 1 sel", "ok 1 sel", ["contradiction"]),
-        ("# not ok 2 pull", "# ok 2 pull", ["bad-totals"]),
-        ("# 1..2", "# 1..3", ["bad-plan"]),
-        ("# 1..2\n", "", ["missing-plan"]),
-        ("ok 2 selftests: sched: wake\n", "", ["missing-suite", "no-result", "other-totals"]),
-        ("ok 2 selftests: sched: wake\n", "ok 2 selftests: sched: other\n", ["name-mismatch"]),
-        ("# selftests: sched: wake\n", "# selftests: sched: lost\n# selftests: sched: wake\n", ["no-result"]),
-    ],
-)
-def test_kselftest_flaws(old: str, new: str, expected: list[str]) -> None:
-    assert old in KSELFTEST
-    assert kinds(KSELFTEST.replace(old, new, 1)) == expected
-
-
-def test_streams_follow_each_other() -> None:
-    report = stream(GOOD + "noise\n" + KSELFTEST + GOOD.replace("s\n", "t\n"))
-    assert [found.kunit for found in report.streams] == [True, False, True]
-    assert report.flaws == ()
-
-
-def test_same_suite_in_two_streams_is_a_duplicate() -> None:
-    assert kinds(GOOD + GOOD) == ["duplicate"]
 
 
 def test_moments_point_into_the_log() -> None:
