@@ -27,10 +27,10 @@ def test_all_variants() -> None:
     assert parsed().cpupri == ()
 
 
-@pytest.mark.parametrize("text", ["global", "", "llc,l2"])
-def test_unknown_variant(text: str) -> None:
+@pytest.mark.parametrize("words", ["--cpupri=global", "--cpupri=", "--cpupri=llc,l2", "--sanitize=valgrind"])
+def test_unknown_variant_or_sanitizer(words: str) -> None:
     with pytest.raises(SystemExit):
-        parsed("--cpupri", text)
+        parsed(words)
 
 
 def test_options_of_a_variant(tmp_path: Path) -> None:

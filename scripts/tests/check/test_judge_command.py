@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import read_words
+from golden import Golden
 from schedlib.check import judge_verb
 from schedlib.check.judge_verb import judge_logs
 from schedlib.console.judge import judge
@@ -21,70 +22,48 @@ from schedlib.paths import PROJECT
 LOGS = Path(__file__).parents[1] / "logs"
 
 
+@pytest.fixture(autouse=True)
+def among_the_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(LOGS)
+
+
 def run(*words: str | Path) -> int:
     return judge_logs(read_words(judge_verb, "judge", *map(str, words))).exit_code
 
 
 @pytest.mark.parametrize(
-    ("logs", "code"),
+    ("words", "code"),
     [
-        *(("pass", 0), ("fail", 1), ("no_banner", 2), ("all_skipped", 3), ("pass all_skipped", 3)),
-        ("all_skipped panic no_banner", 1),
+        *(("pass.log", 0), ("fail.log", 1), ("no_banner.log", 2), ("all_skipped.log", 3)),
+        *(("pass.log all_skipped.log", 3), ("all_skipped.log panic.log no_banner.log", 1)),
+        *(("--require demo_pass:good pass.log", 0), ("--require demo_pass:good,demo_pass:skipped pass.log", 2)),
+        *(("--tests {listed} --cpus 8 pass_three_suites.log", 0), ("--tests {listed} pass_three_suites.log", 1)),
+        *(("--ending exited {cut}", 1), ("{cut}", 3)),
     ],
 )
-def test_exit_code_is_that_of_the_worst(logs: str, code: int) -> None:
-    assert run(*(LOGS / f"{log}.log" for log in logs.split())) == code
+def test_exit_code_is_that_of_the_worst(words: str, code: int, tmp_path: Path) -> None:
+    listed, cut = tmp_path / "tests.txt", tmp_path / "cut.log"
+    names = [test.name for test in judge(Path("pass_three_suites.log").read_bytes()).tests]
+    listed.write_text("".join(f"{name}\n" for name in (*names, "kunit_stub:big classes=64")))
+    cut.write_bytes(Path("pass.log").read_bytes().replace(b"reboot: System halted\n", b""))
+    assert run(*words.format(listed=listed, cut=cut).split()) == code
 
 
-def test_failures_come_first_and_problems_quote_the_line(capsys: pytest.CaptureFixture[str]) -> None:
-    run(LOGS / "panic_stamped.log")
-    out = capsys.readouterr().out
-    order = [out.index(text) for text in ("FAIL demo_fail:bad, line", "FAIL: panic, line", "15 tests: ", "skipped (")]
-    assert order == sorted(order)
-    assert "Kernel panic - not syncing: BUG!" in out
-    assert "skipped (needs CONFIG_NUMA): demo_pass:skipped, demo_fail:skipped" in out
-    assert out.splitlines()[-1] == "verdict: FAIL"
-
-
-def test_list_of_tests_and_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tests, log = tmp_path / "tests.txt", LOGS / "pass_three_suites.log"
-    listed = [test.name for test in judge(log.read_bytes()).tests]
-    tests.write_text("".join(f"{name}\n" for name in (*listed, "kunit_stub:big classes=64")))
-    assert run("--tests", tests, "--cpus", "8", log) == 0
-    assert run("--tests", tests, log) == 1
-    assert "MISSING kunit_stub:big: not in the log" in capsys.readouterr().out
-
-
-def test_require(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--require", "demo_pass:good", LOGS / "pass.log") == 0
-    assert run("--require", "demo_pass:good,demo_pass:skipped", LOGS / "pass.log") == 2
-    assert "demo_pass:skipped was skipped (needs CONFIG_NUMA)" in capsys.readouterr().out
-
-
-def test_ending(tmp_path: Path) -> None:
-    log = tmp_path / "no_shutdown.log"
-    log.write_bytes((LOGS / "pass.log").read_bytes().replace(b"reboot: System halted\n", b""))
-    assert run("--ending", "exited", log) == 1
-    assert run(log) == 3
-
-
-def test_a_pass_of_a_log_without_an_end_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text(tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
+    """Failures first; a pass of a log that lacks its end says so; nothing does anything to the terminal."""
+    made, listed = tmp_path / "evil.log", tmp_path / "tests.txt"
+    made.write_bytes(Path("fail.log").read_bytes().replace(b"count and", b"\x07\x9b31m\x1b]0;title\x07 caf\xc3\xa9"))
+    listed.write_text("demo_pass:good\ndemo_pass:lost\n")
     dmesg = tmp_path / "dmesg.log"
-    rows = (LOGS / "dmesg_levels.log").read_bytes().splitlines(keepends=True)
-    dmesg.write_bytes(b"".join(rows[:-1]))
-    for logs, said in (
-        ([dmesg], "PASS, as far as the log goes"),
-        ([dmesg, LOGS / "pass.log"], "PASS, as far as the log goes"),
-        ([dmesg, LOGS / "fail.log"], "FAIL"),
-        ([LOGS / "pass.log"], "PASS"),
+    dmesg.write_bytes(b"".join(Path("dmesg_levels.log").read_bytes().splitlines(keepends=True)[:-1]))
+    for words in (
+        ["--require", "demo_pass:skipped", "panic_stamped.log", "ksft_mixed.log", "ksft_xfail.log"],
+        *([made], ["--tests", listed, "pass.log"], [dmesg], [dmesg, "pass.log"], [dmesg, "fail.log"]),
     ):
-        run(*logs)
-        assert capsys.readouterr().out.splitlines()[-1] == f"verdict: {said}"
-
-
-def test_expected_failures_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(LOGS / "ksft_xfail.log") == 0
-    assert "expected failure: pull without RT_PUSH_IPI: demo:" in capsys.readouterr().out
+        run(*words)
+    said = capsys.readouterr().out.replace(f"{tmp_path}/", "")
+    assert not {char for char in said if ord(char) < 32} - {"\n"}
+    golden("judge.txt", said)
 
 
 @pytest.mark.parametrize("mode", [0o500, None], ids=["read-only", "impossible"])
@@ -102,22 +81,13 @@ def test_neither_a_cache_nor_a_library_is_needed(mode: int | None, tmp_path: Pat
     assert not mode or {path.name for path in cache.iterdir()} <= {"pycache"}
 
 
-def test_files(tmp_path: Path) -> None:
+def test_files_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("fail.log").read_bytes())))
     json_file, junit_file = tmp_path / "r.json", tmp_path / "r.xml"
-    assert run("--json", json_file, "--junit", junit_file, LOGS / "pass.log", LOGS / "fail.log") == 1
-    assert [boot["name"] for boot in json.loads(json_file.read_text())["boots"]] == ["pass", "fail"]
+    assert run("--json", json_file, "--junit", junit_file, "pass.log", "-", "pass.log") == 1
+    assert [boot["name"] for boot in json.loads(json_file.read_text())["boots"]] == ["1-pass", "stdin", "3-pass"]
     assert junit_file.read_bytes().startswith(b"<?xml")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.json", "r.xml"]
-
-
-def test_logs_of_one_name_are_told_apart(tmp_path: Path) -> None:
-    run("--json", tmp_path / "r.json", LOGS / "pass.log", LOGS / "pass.log")
-    assert [boot["name"] for boot in json.loads((tmp_path / "r.json").read_text())["boots"]] == ["1-pass", "2-pass"]
-
-
-def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((LOGS / "fail.log").read_bytes())))
-    assert run("-") == 1
 
 
 def test_what_cannot_be_judged(tmp_path: Path) -> None:
@@ -127,17 +97,6 @@ def test_what_cannot_be_judged(tmp_path: Path) -> None:
         with pytest.raises(SchedlineError):
             run(log)
     with pytest.raises(SchedlineError, match="--tests"):
-        run("--cpus", "8", LOGS / "pass.log")
+        run("--cpus", "8", "pass.log")
     with pytest.raises(SystemExit):
-        run("--json", LOGS / "pass.log" / "r.json", LOGS / "pass.log")
-
-
-def test_control_characters_do_not_reach_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = tmp_path / "evil.log"
-    log.write_bytes(
-        (LOGS / "fail.log").read_bytes().replace(b"count and mask", b"\x07\x9b31m\x1b]0;title\x07 caf\xc3\xa9")
-    )
-    assert run(log) == 1
-    out = capsys.readouterr().out
-    assert not {char for char in out if ord(char) < 32} - {"\n"}
-    assert "caf\u00e9" in out
+        run("--json", "pass.log/r.json", "pass.log")

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a report says about the changes, and about a suite that was left out."""
+"""The report of a check, and what it says about the changes."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from golden import Golden
 from schedlib.check import report
 from schedlib.check.check_results import judged_boot
 from schedlib.console.judge import judge
@@ -87,23 +88,14 @@ def test_change_is_judged_by_its_own_tests_alone(tmp_path: Path, own: str, verdi
     assert change.verdict is verdict
 
 
-def test_suite_left_out_is_reported(tmp_path: Path) -> None:
-    said = report.lines(summary(tmp_path, "present", "ok 1 row-1"), verbose=False)
-    assert "left out: sched_layout: too old" in said
-
-
-def test_of_many_reasons_the_most_frequent_are_shown(tmp_path: Path) -> None:
-    """A check of the selftests printed fifteen."""
+def test_the_text(tmp_path: Path, golden: Golden) -> None:
+    """The most frequent of many reasons: a check of the selftests printed fifteen. A suite was left out."""
     rows = [f"ok {number} row-{number} # SKIP reason {min(number, 15)}" for number in range(1, 18)]
-    names = [f"row-{number}" for number in range(1, 18)]
-    found = summary(tmp_path, "absent", "\n        ".join(rows), names)
-    short = [line.strip() for line in report.lines(found, verbose=False)]
-    assert "skipped in every guest: 17 tests (--verbose names them), because" in short
-    reasons = [line for line in short if re.match(r"reason \d+: |\d+ other reasons", line)]
-    assert reasons == [*(f"reason {number}: 1" for number in range(1, 7)), "reason 15: 3", "8 other reasons: 8"]
-    long = report.lines(found, verbose=True)
-    assert sum("  reason " in line for line in long) == 15
-    assert len(short) <= 25
+    names = [f"row-{number}" for number in range(1, 20)]
+    rows += ["# row-18: it is late", "not ok 18 row-18"]
+    found = replace(summary(tmp_path, "absent", "\n        ".join(rows), names), reproduce="schedline check --on uml")
+    text = "\n".join(("", *report.lines(found, verbose=False), "", *report.lines(found, verbose=True), ""))
+    golden("report.txt", text.replace(str(tmp_path), "/out"))
 
 
 @pytest.mark.parametrize("row", ["# row-1: {0}\n        not ok 1 row-1", "ok 1 row-1 # SKIP {0}"])

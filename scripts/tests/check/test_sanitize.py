@@ -9,7 +9,6 @@ from schedlib.check.check_boots import sanitizer_off
 from schedlib.errors import SchedlineError
 from schedlib.kernel.kconfig import load
 from schedlib.kernel.targets import SANITIZED, SANITIZERS, TARGETS, with_sanitizer
-from schedlib.main import parser
 from schedlib.paths import PROJECT
 from schedlib.verdict import Verdict
 
@@ -33,12 +32,6 @@ def test_guest_has_eight_cpus_and_more_time(name: str) -> None:
 def test_other_target_is_refused() -> None:
     with pytest.raises(SchedlineError, match="not available in a guest on uml"):
         with_sanitizer(TARGETS["uml"], "kasan")
-
-
-def test_unknown_sanitizer_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parser().parse_args(["check", "--sanitize", "valgrind"])
-    assert "kcsan" in capsys.readouterr().err
 
 
 def test_sanitizer_that_is_off_passes_nothing() -> None:
