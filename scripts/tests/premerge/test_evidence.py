@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +18,13 @@ from test_premerge import both
 from toy_results import measured
 
 from conftest import git
+from golden import Golden
 from one_verb import main_of
 from schedlib.c2c.samples import MEASURED_FILE
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.premerge import premerge_verb, record
-from schedlib.premerge.evidence import BEGIN, END, block_in
+from schedlib.premerge.evidence import BEGIN, END
 from schedlib.verdict import Verdict
 
 pytestmark = pytest.mark.tools
@@ -28,6 +32,7 @@ pytestmark = pytest.mark.tools
 main = main_of(premerge_verb)
 Capture = pytest.CaptureFixture[str]
 
+SAMPLES = f"{premerge_verb.TRAFFIC}/{MEASURED_FILE}"
 LOGS = Path(__file__).parents[1] / "logs"
 TESTS = [
     "demo_pass:good",
@@ -62,7 +67,7 @@ def out(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / "out"
     place.mkdir()
     series(place)
-    record.write_layouts(place, {"x86_64": (toys.toy(), toys.toy()), "arm": None}, Verdict.PASS)
+    layouts(place, "", "")
     guests(place / "base", "pass.log")
     guests(place / "head", "pass.log")
     return place
@@ -85,94 +90,63 @@ def add_runs(place: Path) -> None:
     (place / premerge_verb.GATES).write_text(campaigns.GATES)
 
 
-def test_a_good_series(out: Path, capsys: Capture) -> None:
-    text = told(capsys, 0, out)
-    assert text.startswith(BEGIN) and text.endswith(f"verdict: PASS\n{END}\n")
-    assert max(map(len, text.splitlines())) <= 72
-    for said in (
-        f"base-commit: {'b' * 40}",
-        f"patch-id: {PATCH}",
-        "sched: Move a field",
-        "PPPPPPPPPP PPPPPPPPP PPPP-PP      ---",
-        "3 of 3 killed",
-        "skipped, needs CONFIG_NUMA: 1 of demo_pass",
-        "arm      cannot be had",
-        "sha256",
-    ):
-        assert said in text
-    assert str(out) not in text
+def layouts(place: Path, base: str, head: str, seen: Verdict = Verdict.PASS, *said: str) -> None:
+    record.write_layouts(place, {"x86_64": (toys.toy(*base.split()), toys.toy(*head.split())), "arm": None}, seen, said)
 
 
-@pytest.mark.parametrize(
-    ("base", "head", "code", "said"),
-    [
-        ("", "OLD_RD", 1, "layout, the rules of each change on the head (P, F, - n/a): FAIL\n"),
-        ("", "OLD_RD", 1, "broken by the series: rd-lines.R1 (x86_64): "),
-        # A member that no rule names is judged as the premerge judged it.
-        ("", "RD_STRANGER", 1, "broken by the series: rd-lines.R2 (x86_64): "),
-        # A change that the base lacks is not expected.
-        ("OLD_RD", "OLD_RD", 0, "-------"),
-    ],
-)
-def test_rules_are_judged_on_base_and_head(
-    base: str, head: str, code: int, said: str, out: Path, capsys: Capture
-) -> None:
-    pair = tuple(toys.toy(*name.split()) for name in (base, head))
-    record.write_layouts(out, {"x86_64": (pair[0], pair[1])}, Verdict.PASS)
-    assert said in told(capsys, code, out)
-
-
-def test_what_only_the_sources_show_makes_it_worse_never_better(out: Path, capsys: Capture) -> None:
-    same, broken = (toys.toy(), toys.toy()), (toys.toy(), toys.toy("OLD_RD"))
-    record.write_layouts(out, {"x86_64": same}, Verdict.INCONCLUSIVE, ["sched.h:3: not compiled"])
-    assert "as the sender saw it: sched.h:3: not compiled" in told(capsys, 3, out)
-    record.write_layouts(out, {"x86_64": broken}, Verdict.PASS)
-    told(capsys, 1, out)
-
-
-def test_what_fails_since_the_series(out: Path, capsys: Capture) -> None:
-    guests(out / "head", "panic.log")
-    text = told(capsys, 1, out)
-    assert "fails since the series: " in text and "panic" in text
-    guests(out / "base", "panic.log")
-    assert "fails on the base, too: " in told(capsys, 3, out)
-
-
-def test_what_only_the_sender_saw_makes_it_worse_never_better(out: Path, capsys: Capture) -> None:
-    guests(out / "head", "pass.log", seen="FAIL")
-    assert "uml-8" in told(capsys, 3, out)
-    guests(out / "head", "panic.log", seen="PASS")
-    assert told(capsys, 1, out)
-    bad = [{"name": "mutants", "verdict": "INCONCLUSIVE", "summary": "2 of 3 killed", "lines": ["survives: x: y"]}]
-    guests(out / "head", "pass.log")
-    series(out, parts=bad)
-    assert "survives: x: y" in told(capsys, 3, out)
-
-
-def test_runs(out: Path, capsys: Capture) -> None:
-    add_runs(out)
-    text = told(capsys, 0, out)
-    assert "runs: PASS" in text and "gates file: the sender's own" in text and "10+10" in text
-    assert max(map(len, text.splitlines())) <= 72
-    for file in out.glob("runs/candidate/*.json"):
+def worse_runs(place: Path) -> None:
+    add_runs(place)
+    for file in place.glob("runs/candidate/*.json"):
         content = json.loads(file.read_text())
         content["metrics"][0]["value"] *= 1.5
         file.write_text(json.dumps(content))
-    text = told(capsys, 1, out)
-    assert "timer.p99" in text and "runs: FAIL" in text
 
 
-def test_cache_line_traffic(out: Path, capsys: Capture) -> None:
-    assert "not counted" in told(capsys, 0, out)
-    both(out, 1000, 1000)
-    text = told(capsys, 0, out)
-    assert "cache-line traffic, rt on 8 emulated CPUs" in text and "7 files" in text
-    both(out, 1000, 9000)
-    assert "FAIL: root_domain, false_shared" in told(capsys, 1, out)
-    document.write(out / premerge_verb.TRAFFIC / MEASURED_FILE, measured(rto_count=600, overloaded=200))
-    text = told(capsys, 1, out)
-    assert "measured on a machine" in text and "root_domain.rto_count" in text
-    assert max(map(len, text.splitlines())) <= 72
+def panics(place: Path) -> None:
+    for side in ("base", "head"):
+        guests(place / side, "panic.log")
+
+
+def samples(place: Path) -> None:
+    both(place, 1000, 1000)
+    document.write(place / SAMPLES, measured(rto_count=600, overloaded=200))
+
+
+def fewer_killed(place: Path) -> None:
+    parts = [{"name": "mutants", "verdict": "INCONCLUSIVE", "summary": "2 of 3 killed", "lines": ["survives: x: y"]}]
+    series(place, parts=parts)
+
+
+CHANGES: dict[str, tuple[int, Callable[[Path], object]]] = {
+    "runs": (0, add_runs),
+    "traffic": (0, lambda out: both(out, 1000, 1000)),
+    "broken rule": (1, lambda out: layouts(out, "", "OLD_RD")),
+    # A member that no rule names is judged as the premerge judged it.
+    "stranger": (1, lambda out: layouts(out, "", "RD_STRANGER")),
+    # A change that the base lacks is not expected.
+    "no change": (0, lambda out: layouts(out, "OLD_RD", "OLD_RD")),
+    # What only the sources show, or only the sender saw, makes it worse, never better.
+    "not compiled": (3, lambda out: layouts(out, "", "", Verdict.INCONCLUSIVE, "sched.h:3: not compiled")),
+    "seen to fail": (3, lambda out: guests(out / "head", "pass.log", seen="FAIL")),
+    "mutants": (3, fewer_killed),
+    "panic": (1, lambda out: guests(out / "head", "panic.log")),
+    "panic before": (3, panics),
+    "worse runs": (1, worse_runs),
+    "more traffic": (1, lambda out: both(out, 1000, 9000)),
+    "samples": (0, samples),
+}
+
+
+def test_what_decides_and_the_text(out: Path, capsys: Capture, golden: Golden) -> None:
+    """The golden text has a good series, and for each change the lines that are other ones."""
+    said = good = told(capsys, 0, out)
+    for change, (code, make) in CHANGES.items():
+        place = shutil.copytree(out, out.with_name(change))
+        make(place)
+        text = told(capsys, code, place)
+        assert max(map(len, text.splitlines())) <= 72 and str(out) not in text
+        said += "\n".join(["", f"{change}:", *(line for line in text.splitlines() if line not in good), ""])
+    golden("evidence.txt", re.sub("sha256 [0-9a-f]{32}", "sha256 ...", said))
 
 
 def test_runs_alone(tmp_path: Path, cache: Path, capsys: Capture) -> None:
@@ -186,6 +160,9 @@ def test_runs_alone(tmp_path: Path, cache: Path, capsys: Capture) -> None:
 
 def test_verify(out: Path, capsys: Capture) -> None:
     text = told(capsys, 0, out)
+    for none in ("nothing", f"{END}\n{BEGIN}\n", f"{BEGIN}\nhalf"):
+        with pytest.raises(SchedlineError, match="no complete evidence"):
+            verified(capsys, 2, out, none)
     for shape in (text, f"hello\n\n{text}\nbye\n", "".join(f"> {line}\n" for line in text.splitlines())):
         assert "the data show what the text says" in verified(capsys, 0, out, shape)
 
@@ -229,6 +206,11 @@ def test_damage(out: Path, name: str, content: str) -> None:
     (out / name).write_text(content)
     with pytest.raises(SchedlineError, match=f"{name} is no (offsets-5|guests-1): "):
         main(["premerge", "evidence", str(out)])
+    (out / "head/uml-8.log").unlink()
+    if "head" not in name:
+        layouts(out, "", "")
+        with pytest.raises(SchedlineError, match=r"uml-8\.log, which guests\.json names, cannot be read"):
+            main(["premerge", "evidence", str(out)])
 
 
 @pytest.mark.parametrize(
@@ -250,20 +232,3 @@ def test_layouts_that_are_none(out: Path, place: tuple[str | int, ...], key: str
     (out / premerge_verb.LAYOUTS).write_text(json.dumps(content))
     with pytest.raises(SchedlineError, match=said):
         main(["premerge", "evidence", str(out)])
-
-
-def test_a_console_that_is_missing(out: Path) -> None:
-    (out / "head/uml-8.log").unlink()
-    with pytest.raises(SchedlineError, match=r"uml-8\.log, which guests\.json names, cannot be read"):
-        main(["premerge", "evidence", str(out)])
-
-
-def test_half_a_text(out: Path, capsys: Capture) -> None:
-    with pytest.raises(SchedlineError, match="no complete evidence"):
-        verified(capsys, 2, out, f"{BEGIN}\nhalf")
-
-
-def test_block_in() -> None:
-    assert block_in("nothing") is None
-    assert block_in(f"{END}\n{BEGIN}\n") is None
-    assert block_in(f">> {BEGIN} \n>> x\n>> {END}\n") == f"{BEGIN}\nx\n{END}\n"
