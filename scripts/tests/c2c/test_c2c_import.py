@@ -126,6 +126,7 @@ def test_without_a_map_only_variables_have_names_and_only_if_the_kernels_place_i
 
 def test_where_the_kernel_lay_is_taken_from_instructions_that_agree() -> None:
     seen = [(TEXT + 0x3000104, "reader"), (TEXT + 0x3000208, "writer")]
+    assert instructions(SAMPLES)[:4] == [(TEXT + 0x104, "reader")] * 3 + [(TEXT + 0x204, "writer")]
     assert slide_of(KNOWN, seen * 3) == 0x3000000
     assert slide_of(KNOWN, seen) is None, "too few"
     assert slide_of(KNOWN, [*seen * 3, (TEXT + 0x5000104, "reader")]) is None
@@ -162,11 +163,27 @@ def lines_of() -> list[bytes]:
     return [line for line in SAMPLES.read_bytes().splitlines(keepends=True) if not line.startswith(b"#")]
 
 
-def test_call_chains_have_the_function_below() -> None:
-    first = lines_of()[0]
-    before = first[: first.index(b"310") + 3]
-    chain = before + b"\n\tffffffff81000104 reader+0x4 ([kernel.kallsyms])\n\tffffffff81000204 writer+0x4 (x)\n\n"
-    assert [key[2] for key in read(chain).rows] == ["reader"]
+FIRST = lines_of()[0]
+CHAIN = b"\n\tffffffff81000104 reader+0x4 ([kernel.kallsyms])\n\tffffffff81000204 writer+0x4 (x)\n\n"
+BARE = b" made 100 [000] 0.1: ibs_op//: ffff888000010008 629800842 |OP LOAD|LVL L3 hit|SNP HitM|TLB L1 hit|LCK N/A\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "function", "sampled"),
+    [
+        (FIRST, "reader", (1, 10000, 1, 310)),
+        # The function below a call chain.
+        (FIRST[: FIRST.index(b"310") + 3] + CHAIN, "reader", (1, 10000, 1, 310)),
+        # Columns that touch are two.
+        (FIRST.replace(b"08      1066", b"08000001066"), "reader", (1, 10000, 1, 310)),
+        # Without period, weight and symbol.
+        (BARE, "(unknown)", (1, 0, 1, 0)),
+    ],
+)
+def test_forms_of_a_sample(text: bytes, function: str, sampled: tuple[int, int, int, int]) -> None:
+    [((where, kind, name), found)] = read(text).rows.items()
+    assert (where.path, kind, name) == ("rto_count", "load", function)
+    assert (found.samples, found.period, found.taken, found.cycles) == sampled
 
 
 @pytest.mark.parametrize(
@@ -186,20 +203,6 @@ def test_a_sample_that_cannot_be_used_has_a_reason(change, why: str) -> None:  #
     assert list(found.unresolved) == [why]
 
 
-def test_columns_that_touch_are_two() -> None:
-    line = lines_of()[0].replace(b"ffff888000010008      10668800842", b"ffff8880000100080000010668800842")
-    assert read(line).rows == read(lines_of()[0]).rows
-
-
-def test_without_period_weight_and_symbol() -> None:
-    line = (
-        b" made 100 [000] 0.1: ibs_op//: ffff888000010008 629800842 |OP LOAD|LVL L3 hit|SNP HitM|TLB L1 hit|LCK N/A\n"
-    )
-    (((where, kind, function), sampled),) = read(line).rows.items()
-    assert (where.path, kind, function) == ("rto_count", "load", "(unknown)")
-    assert (sampled.samples, sampled.period, sampled.taken, sampled.cycles) == (1, 0, 1, 0)
-
-
 def test_pieces_give_the_same_sums() -> None:
     found = []
     for at_once in (1 << 24, 1, 2, 100):
@@ -214,10 +217,6 @@ def test_a_text_without_samples_is_an_error(lines: list[bytes], said: str, tmp_p
     (tmp_path / "text").write_bytes(b"".join(lines))
     with pytest.raises(SchedlineError, match=said):
         ScriptSums(names()).read(tmp_path / "text")
-
-
-def test_instructions_say_where_the_kernel_lay() -> None:
-    assert instructions(SAMPLES)[:4] == [(TEXT + 0x104, "reader")] * 3 + [(TEXT + 0x204, "writer")]
 
 
 def test_wilson_is_that_of_the_literature() -> None:
@@ -265,11 +264,6 @@ EMULATED = result(
 def test_fields_agree_within_sampling_error_and_quanta(samples: dict[str, int], agree: int) -> None:
     found = compare(measured(**samples), EMULATED)
     assert next(brief(found)) == f"measured on a machine: {agree} of {len(samples)} fields agree"
-
-
-def test_nothing_in_common_is_an_error() -> None:
-    with pytest.raises(SchedlineError, match="no sample lies in what was emulated"):
-        compare(measured("dentry", d_flags=5), EMULATED)
 
 
 @pytest.mark.tools

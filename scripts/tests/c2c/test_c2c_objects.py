@@ -65,19 +65,15 @@ def test_the_map_is_kept_by_build_id(tmp_path: Path, monkeypatch: pytest.MonkeyP
         kernel_map(program, tmp_path / "kept", TAGS | {"other"})
 
 
-@pytest.mark.parametrize(("flags", "said"), [(("-s",), "no symbols"), (("-g0",), "no debug information")])
-def test_a_stripped_vmlinux_is_refused(tmp_path: Path, flags: tuple[str, ...], said: str) -> None:
-    program = toy_kernel.build(tmp_path, *flags)
+@pytest.mark.parametrize(
+    ("flags", "said"), [(["-s"], "no symbols"), (["-g0"], "no debug information"), (None, "vmlinux"), ([], "none")]
+)
+def test_what_is_no_vmlinux_is_refused(tmp_path: Path, flags: list[str] | None, said: str) -> None:
+    (tmp_path / "vmlinux").write_bytes(b"\x7fELF" + bytes(100))
+    program = toy_kernel.build(tmp_path, *flags) if flags else tmp_path / said
     with pytest.raises(SchedlineError, match=said):
         kernel_map(program, tmp_path, TAGS)
     assert not list(tmp_path.glob("*.json"))
-
-
-def test_what_is_no_vmlinux_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "vmlinux").write_bytes(b"\x7fELF" + bytes(100))
-    for name in ("vmlinux", "none"):
-        with pytest.raises(SchedlineError, match=name):
-            kernel_map(tmp_path / name, tmp_path, TAGS)
 
 
 # Keys, then the variable and an offset, the offsets behind each pointer, and bytes. rq.rd lies at 8; root_domain has
@@ -204,9 +200,7 @@ def test_memory_that_is_used_again(known: KernelMap) -> None:
     assert resolver.place(0x20008, 0).neighbour
     assert resolver.place(0x20008, 2).neighbour
     assert [(each.number, each.later) for each in resolver.watched()] == [(1, 0), (2, 2)]
-
-
-def test_an_object_that_all_cpus_share_is_one(known: KernelMap) -> None:
+    # An object that all CPUs share is one.
     watch = watch_of(known, "root_domain+0")
     there = [Instance(watch.key, cpu, 0x10000, watch.size, 1) for cpu in range(CPUS)]
     assert [each.number for each in Resolver(known, 64, [watch], there).watched()] == [1]

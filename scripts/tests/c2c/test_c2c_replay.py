@@ -70,24 +70,10 @@ def test_a_tape_that_is_cut_off_is_refused(replay: Replay) -> None:
         done = replay.run(tape[:length], MACHINE, "-")
         assert (done.returncode, "end" in done.stdout) == (1, False)
         assert "the trace is cut off" in done.stderr
-
-
-def test_a_tape_with_an_entry_less_is_refused(replay: Replay) -> None:
+    # An entry less: a head, and two differences that are 0.
     tape = tape_of(["watch 1000 64 1", "0 load 1000 8", "0 load 1000 8"])
-    # The second load: a head, and two differences that are 0.
     done = replay.run(tape[:-5] + tape[-2:], MACHINE, "-")
     assert (done.returncode, "entries are missing" in done.stderr) == (1, True)
-
-
-def test_accesses_far_apart(replay: Replay) -> None:
-    high = 0xFFFFFFFF81000000
-    trace = [f"watch {high:x} 64 1", f"0 store {high + 8:x} 8 {high:x}", "3 load 1008 4 7", f"1 load {high + 8:x} 8 1"]
-    found = replay.records(trace)
-    assert [(each.address, each.pc, each.counts.misses) for each in found] == [
-        (0x1008, 7, 1),
-        (high + 8, 1, 1),
-        (high + 8, high, 1),
-    ]
 
 
 @pytest.mark.parametrize("line", [64, 128, 256])
@@ -137,6 +123,27 @@ def test_blame_is_what_a_move_brings(replay: Replay, tmp_path: Path, line: int, 
     assert 0 < words[2] < words[0]
 
 
+def test_when_everything_is_watched(replay: Replay, tmp_path: Path) -> None:
+    """Lines of one CPU are left out, and objects that are named afterwards can be blamed."""
+    machine, high = (*MACHINE[:-1], "all"), 0xFFFFFFFF81000000
+    trace = [
+        "watch 1000 8 1",
+        "0 store 1000 8",
+        *["0 store 2000 8"] * 5,
+        f"1 load {high:x} 8 7",
+        f"0 load {high + 8:x} 8",
+    ]
+    rows = replay.lines(trace, machine, "-")
+    assert "private 1 5 1" in rows
+    found = [row.split()[1:3] for row in rows if row.startswith("record")]
+    assert found == [["1000", "1"], [f"{high:x}", "0"], [f"{high + 8:x}", "0"]]
+    assert not [row for row in replay.lines(trace, MACHINE, "-") if row.startswith(("private", "record f"))]
+    (tmp_path / "fields").write_text("object 5 1000 16\nfield 5 0 8 1\nblock 1000 1\n")
+    trace = ["0 load 1008 8", "1 store 1000 8"] * ROUNDS
+    words = replay.lines(trace, machine, "-", tmp_path / "fields")[0].split()[2:]
+    assert [int(word) for word in words] == [ROUNDS + 1, 1, 1, ROUNDS - 1, 0, 0, 0]
+
+
 def test_blame_follows_objects_that_come_and_go(replay: Replay, tmp_path: Path) -> None:
     trace = ["watch 1000 64 1", *random_trace(7, end=64)]
     again = [*trace, "unwatch 1000 64", *trace, "unwatch 1000 64", *trace]
@@ -162,13 +169,6 @@ def test_a_replay_of_a_trace_is_what_was_counted(tmp_path: Path, player: Player,
     guests = tuple(replace(guest, raw=replace(guest.raw, again=pages)) for guest in observed.guests)
     keep(tmp_path / "again.trace", player, replace(observed, guests=guests))
     assert {guest.raw.again for guest in traced(tmp_path / "again.trace", again).guests} == {pages}
-
-
-def test_longer_lines_than_the_guests(player: Player, observed: Observed) -> None:
-    short, long = (counted(player, observed, line=line) for line in (64, 128))
-    assert not any(row.neighbour for row in short.quanta[0].rows)
-    assert [row.offset for row in long.quanta[0].rows if row.neighbour] == [72]
-    assert long.parameters.line == 128
 
 
 def test_a_damaged_trace_is_refused(tmp_path: Path, trace: Path) -> None:
@@ -198,11 +198,6 @@ def counted(player: Player, observed: Observed, layout: Path | None = None, line
     place = observed.middle.tape
     assert place
     return result_of(played(player, relaid(observed, layout, place.parent) if layout else observed, line))
-
-
-def test_an_unchanged_layout_changes_nothing(tmp_path: Path, player: Player, observed: Observed) -> None:
-    same, plain = (counted(player, observed, each, 128) for each in (layout_of(tmp_path, UNCHANGED), None))
-    assert (same.quanta, same.watched) == (plain.quanta, plain.watched)
 
 
 def test_a_field_that_is_moved_away_also_by_the_layout_of_a_result(
@@ -325,21 +320,3 @@ def test_the_verb(tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str
     assert "a prediction: the accesses of another kernel" in capsys.readouterr().out
     assert read_result(tmp_path / "four").parameters.line == 128
     assert main(["c2c", "diff", str(tmp_path / "one"), str(tmp_path / "two")]) == 0
-
-
-def test_lines_of_one_cpu_are_left_out_when_everything_is_watched(replay: Replay) -> None:
-    trace = ["watch 1000 8 1", "0 store 1000 8", *["0 store 2000 8"] * 5, "1 load 3000 8", "0 load 3008 8"]
-    machine = (*MACHINE[:-1], "all")
-    rows = replay.lines(trace, machine, "-")
-    assert "private 1 5 1" in rows
-    found = [row.split()[1:3] for row in rows if row.startswith("record")]
-    assert found == [["1000", "1"], ["3000", "0"], ["3008", "0"]]
-    assert not [row for row in replay.lines(trace, MACHINE, "-") if row.startswith(("private", "record 3"))]
-
-
-def test_objects_that_are_named_afterwards_can_be_blamed(replay: Replay, tmp_path: Path) -> None:
-    trace = ["0 load 1008 8", "1 store 1000 8"] * ROUNDS
-    fields = "object 5 1000 16\nfield 5 0 8 1\nblock 1000 1\n"
-    (tmp_path / "fields").write_text(fields)
-    words = replay.lines(trace, (*MACHINE[:-1], "all"), "-", tmp_path / "fields")[0].split()[2:]
-    assert [int(word) for word in words] == [ROUNDS + 1, 1, 1, ROUNDS - 1, 0, 0, 0]

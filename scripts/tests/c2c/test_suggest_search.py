@@ -361,12 +361,6 @@ def test_what_lies_beside_it_on_its_lines_is_counted_with_it(replay: Replay, tmp
     assert misses(replay, tmp_path, StructureLayout(both, 96, 8)) < 20
 
 
-def test_members_that_leave_its_size_as_it_is_move_nothing_around_it(tmp_path: Path) -> None:
-    layouts, after = WHERE.moved(shells(tmp_path), LIKE_TODAY)
-    assert layouts == {"shell": StructureLayout({each.path: each.offset for each in SHELL.fields}, 144, 8)}
-    assert after == WHERE
-
-
 TOY = """\
 struct inode { int i_mode; long i_size; short i_bytes; %s };
 struct shell { char lock; struct inode inode; int last; };
@@ -393,18 +387,14 @@ def test_it_is_found_at_any_depth_and_in_arrays(tmp_path: Path) -> None:
     assert found == [("all[0]", 8), ("all[1]", 32), ("deep.shell.inode", 64)]
     assert list(places_in(known["shell"], inner["inode"])) == [("inode", 8)]
     assert list(places_in(known["inode"], inner["shell"])) == list(places_in(known["inode"], inner["inode"])) == []
+    # Members of these names elsewhere are not it.
+    fields = [MappedField(8 + each.offset, each.size, f"other.{each.name}", "") for each in inner["inode"].members]
+    assert list(places_in(MappedStructure(64, tuple(fields)), inner["inode"])) == [("other", 8)]
+    for wrong in (fields[:-1], [*fields[:-1], structs.replace(fields[-1], offset=40)]):
+        assert list(places_in(MappedStructure(64, tuple(wrong)), inner["inode"])) == []
     seen = shells(tmp_path)
     seen = replace(seen, known=replace(seen.known, structures=known))
     assert embedded(inner["inode"], [seen]) == Embedded("inode", 24, {"shell": (("inode", 8),)})
-
-
-def test_members_of_these_names_elsewhere_are_not_it(tmp_path: Path) -> None:
-    inner = read_members(built(tmp_path, ""), ["inode"])["inode"]
-    fields = [MappedField(8 + each.offset, each.size, f"other.{each.name}", "") for each in inner.members]
-    assert list(places_in(MappedStructure(64, tuple(fields)), inner)) == [("other", 8)]
-    assert list(places_in(MappedStructure(64, tuple(fields[:-1])), inner)) == []
-    moved = [*fields[:-1], structs.replace(fields[-1], offset=40)]
-    assert list(places_in(MappedStructure(64, tuple(moved)), inner)) == []
 
 
 @pytest.mark.parametrize("more", ["long i_new;", "long i_new __attribute__((__aligned__(64)));"])
