@@ -17,49 +17,17 @@ from proof.attacks import (
     AttackKind,
     Victim,
     attacks,
-    attributes,
     declarations,
     judge_attack,
-    names_in,
     passing_clauses,
     read_variants,
     table,
     unit,
     verdict_on,
 )
-from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import ClauseKind, read_contract
 from schedlib.layout.rule_judge import Layout
 from schedlib.verdict import Verdict
-
-PREPROCESSED = """\
-# 1 "x.h"
-struct rq;
-struct other { int z; };
-struct rq {
- long a;
-# 12 "x.h"
- union { long b; long c; };
- atomic_t d
-   __attribute__((__aligned__((1 << (6))))), e;
- struct { int x; } f;
-} __attribute__((__aligned__(64)));
-"""
-
-
-def test_declarations_and_their_names() -> None:
-    body = declarations(PREPROCESSED, "rq")
-    assert body == (
-        "long a;",
-        "union { long b; long c; };",
-        "atomic_t d __attribute__((__aligned__((1 << (6))))), e;",
-        "struct { int x; } f;",
-    )
-    assert [names_in(each) for each in body] == [("a",), ("b", "c"), ("d", "e"), ("f",)]
-    with pytest.raises(SchedlineError, match="struct cfs_rq is not defined"):
-        declarations(PREPROCESSED, "cfs_rq")
-    assert attributes(PREPROCESSED, "rq") == "__attribute__((__aligned__(64)))"
-    assert attributes(PREPROCESSED, "other") == attributes("typedef struct data { int x; } data_t;", "data") == ""
 
 
 def test_every_place_and_every_move() -> None:
@@ -163,7 +131,6 @@ def test_misses(kind: AttackKind, complaints: tuple[str, ...], is_miss: bool) ->
 def test_one_missed_move_of_twenty_is_allowed() -> None:
     caught, missed = (Attacked("rq", "a behind b", AttackKind.CHANGED, said) for said in (("x.R1",), ()))
     assert verdict_on({"arm": [missed, *[caught] * 19]}) is Verdict.PASS
-    assert verdict_on({"arm": [missed, *[caught] * 18]}) is Verdict.FAIL
     assert verdict_on({"arm": [missed, *[caught] * 18], "x86_64": [caught] * 100}) is Verdict.FAIL
     assert verdict_on({}) is Verdict.INCONCLUSIVE
 
