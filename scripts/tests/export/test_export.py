@@ -12,6 +12,7 @@ import pytest
 import toys
 
 from conftest import git, read_words, write_files
+from golden import Golden
 from schedlib import doctor
 from schedlib.cache import cache_dir
 from schedlib.contracts import c_tables
@@ -188,9 +189,6 @@ def test_what_is_left_out_is_said(laid_out: Path, cache: Path, tmp_path: Path) -
     assert less.changes == {*LAYOUT, "cluster-scan"}
     said = "left out: the tests of fix-cluster-key, which is not in this tree (--with fix-cluster-key adds both)"
     assert said in less.left_out
-    cover = (tmp_path / "less/0000-cover-letter.txt").read_text()
-    assert "sched_cluster_active" in (tmp_path / "series/0000-cover-letter.txt").read_text()
-    assert "sched_cluster_active" not in cover and "bugs were found" not in cover
 
 
 @pytest.mark.tools
@@ -301,7 +299,7 @@ def test_directory_with_files_is_refused_before_the_tree_is_read(tmp_path: Path)
 
 @pytest.mark.tools
 def test_series_in_the_cache_is_made_anew(
-    kernel: Path, cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    kernel: Path, cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     """The second export of a tree was rejected, because the first one was in its place."""
     monkeypatch.setattr(doctor, "require", lambda _: None)
@@ -311,11 +309,10 @@ def test_series_in_the_cache_is_made_anew(
         assert export_tree(TreeOptions(kernel), ChangeOptions(), None) is Verdict.PASS
         said.append(capsys.readouterr())
     assert said[0].out == said[1].out
-    assert f"next: git am -s {cache}/exports/" in said[0].out
-    assert "1 uncommitted files are not part of the series" in said[0].err
-    assert "left out: the tests of rd-lines, which is not in this tree (--with rd-lines adds both)" in said[0].out
     patch = Path(said[0].out.splitlines()[0])
-    assert patch.name.startswith("0001-") and patch.is_file()
+    assert patch.is_file()
+    text = (said[0].out + said[0].err).replace(str(patch.parent), "EXPORTS")
+    golden("export.txt", re.sub(r"\b[0-9a-f]{12}\b", "COMMIT", text))
 
 
 @pytest.mark.tools
