@@ -7,6 +7,7 @@ import gc
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,13 @@ def write_files(directory: Path, files: dict[str, str]) -> None:
         (directory / name).write_text(text)
 
 
+def write_program(path: Path, text: str) -> Path:
+    """A shell script that stands in for a program."""
+    write_files(path.parent, {path.name: f"#!/bin/sh\n{text}\n"})
+    path.chmod(0o755)
+    return path
+
+
 def build(cache: Path, tree: Tree, commit: str, target: Target, configuration: Configuration) -> Kernel:
     with built(cache, tree, commit, target, configuration) as made:
         return made
@@ -166,6 +174,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory.mkdir()
     monkeypatch.setenv("SCHEDLINE_CACHE", str(directory))
     return directory
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
+    """Puts a program of a name into PATH that is a shell script."""
+    monkeypatch.setenv("PATH", str(tmp_path / "fakes"), prepend=":")
+    return lambda name, text: write_program(tmp_path / "fakes" / name, text)
 
 
 @pytest.fixture(scope="session")

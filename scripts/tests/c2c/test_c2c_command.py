@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -51,18 +50,9 @@ def argv(**others: Any) -> str:
     return " ".join(plugin_guest.argv(asked, 97, there, there, None, there, there))
 
 
-def fake_qemu(on: str, text: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = place / TARGETS[on].emulator[0]
-    program.write_text(f"#!/bin/sh\n{text}\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
-
-
-def test_a_later_qemu_is_started_without_the_words_that_it_no_longer_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_later_qemu_is_started_without_the_words_that_it_no_longer_has(fake: Callable[[str, str], Path]) -> None:
     for version, there, gone in (("7.2.22", "-no-hpet", "hpet=off"), ("10.0.2", "hpet=off", "-no-hpet")):
-        fake_qemu("qemu-x86_64", f'echo "QEMU emulator version {version}"', tmp_path, monkeypatch)
+        fake("qemu-system-x86_64", f'echo "QEMU emulator version {version}"')
         assert there in argv()
         assert gone not in argv()
         # What the fingerprint of a result says is what was done.
@@ -91,16 +81,10 @@ UNTRIED, REFUSED = "is not among those", "c2c needs QEMU 7.2, or 10.0 or later"
     ],
 )
 def test_which_emulators_will_do(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    on: str,
-    version: str,
-    help_: str,
-    said: str,
+    fake: Callable[[str, str], Path], capsys: pytest.CaptureFixture[str], on: str, version: str, help_: str, said: str
 ) -> None:
     told = version and f"QEMU emulator version {version}"
-    fake_qemu(on, f'case $1 in --version) echo "{told}";; *) echo "{help_}";; esac', tmp_path, monkeypatch)
+    fake(TARGETS[on].emulator[0], f'case $1 in --version) echo "{told}";; *) echo "{help_}";; esac')
     if said in ("", UNTRIED):
         assert version in plugin_guest.refuse_other_qemu(TARGETS[on])
         assert (UNTRIED in capsys.readouterr().err) == bool(said)

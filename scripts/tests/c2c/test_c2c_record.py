@@ -48,7 +48,6 @@ def test_possible_cpus(tmp_path: Path) -> None:
 
 
 _FAKE_PERF = """\
-#!/bin/sh
 # Writes what it was asked for to $SCHEDLINE_TEST_CALLS, and recorded samples.
 echo "perf $*" >>"$SCHEDLINE_TEST_CALLS"
 case "$1" in
@@ -58,7 +57,6 @@ esac
 """
 
 _FAKE_DRGN = """\
-#!/bin/sh
 echo "drgn $1 $2 $3" >>"$SCHEDLINE_TEST_CALLS"
 cat >"$SCHEDLINE_TEST_CALLS.asked"
 cat "$SCHEDLINE_TEST_ANSWER"
@@ -66,18 +64,15 @@ cat "$SCHEDLINE_TEST_ANSWER"
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake: Callable[[str, str], Path]) -> Path:
     """A machine whose perf and drgn only answer what they are told to, with a toy kernel."""
-    for name, text in (("perf", _FAKE_PERF), ("drgn", _FAKE_DRGN)):
-        (tmp_path / "bin").mkdir(exist_ok=True)
-        (tmp_path / "bin" / name).write_text(text)
-        (tmp_path / "bin" / name).chmod(0o755)
+    fake("perf", _FAKE_PERF)
+    fake("drgn", _FAKE_DRGN)
     vmlinux = toy_kernel.build(tmp_path)
     (tmp_path / "answer").write_text(
         '{"slide": 4096, "release": "7.3.0", "offsets": [0, 8], "areas": [], "pages": [], "arrays": [],'
         ' "instances": [["root_domain+0", 0, 18446612682070097920]]}'
     )
-    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     for name in ("calls", "answer"):
         monkeypatch.setenv(f"SCHEDLINE_TEST_{name.upper()}", str(tmp_path / name))
     monkeypatch.setenv("SCHEDLINE_TEST_SAMPLES", str(PERF / "samples.txt"))

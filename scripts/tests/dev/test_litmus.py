@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -183,7 +184,6 @@ def test_the_tests_model_the_code_of_the_series(name: str) -> None:
 # ---- the kernel's scripts ----
 
 HERD = """\
-#!/bin/sh
 for file; do :; done
 name=${file##*/}
 name=${name%.litmus}
@@ -193,14 +193,6 @@ echo "Test $name Allowed"
 grep "^Observation $name " ANSWERS
 echo "Time $name 0.01"
 """
-
-
-def herd(place: Path, monkeypatch: pytest.MonkeyPatch, answers: str) -> None:
-    """Put a fake herd7 first in PATH that gives these answers."""
-    (place / "answers").write_text(answers)
-    (place / "herd7").write_text(HERD.replace("ANSWERS", str(place / "answers")))
-    (place / "herd7").chmod(0o755)
-    monkeypatch.setenv("PATH", str(place), prepend=":")
 
 
 @pytest.mark.guest
@@ -216,11 +208,12 @@ def herd(place: Path, monkeypatch: pytest.MonkeyPatch, answers: str) -> None:
     ],
 )
 def test_the_kernels_scripts_judge_each_variant(
-    old: str, new: str, verdict: Verdict, series: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    old: str, new: str, verdict: Verdict, series: Tree, tmp_path: Path, fake: Callable[[str, str], Path]
 ) -> None:
     answers = ANSWERS.read_text()
     assert old in answers
-    herd(tmp_path, monkeypatch, answers.replace(old, new))
+    (tmp_path / "answers").write_text(answers.replace(old, new))
+    fake("herd7", HERD.replace("ANSWERS", str(tmp_path / "answers")))
     only = "*" if not old else "*arm64" if "arm64" in old else "cpupri-enter"
     found, said = check(series, only)
     assert found is verdict
@@ -228,11 +221,13 @@ def test_the_kernels_scripts_judge_each_variant(
     assert ("!!!" in said) == (verdict is Verdict.FAIL)
 
 
-def test_what_is_missing_is_named(kernel: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_named(
+    kernel: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, fake: Callable[[str, str], Path]
+) -> None:
     tree = open_kdir(cache, kernel)
     with pytest.raises(SchedlineError, match="no litmus test matches 'nothing'"):
         check(tree, "nothing")
-    herd(tmp_path, monkeypatch, "")
+    fake("herd7", HERD)
     with pytest.raises(SchedlineError, match="has no tools/memory-model"):
         check(tree)
     monkeypatch.setenv("PATH", "/nowhere")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import read_words
+from conftest import read_words, write_program
 from schedlib.console.expected import expected_tests
 from schedlib.dev import dev_verb
 from schedlib.dev.dev_verb import COMPILE_ROWS, KUNIT_RUNS, CompileRow
@@ -181,7 +181,6 @@ def test_every_row_asks_for_the_suites_that_it_can_have(name: str) -> None:
 # ---- kselftest: to test its steps, run them ----
 
 RUNNER = """\
-#!/bin/sh
 # As run_kselftest.sh does: /dev/stdout is opened anew, and the exit status is 0.
 echo "TAP version 13" >> /dev/stdout
 echo "1..1" >> /dev/stdout
@@ -197,9 +196,7 @@ EXPECTED = ("sched_latency:rt_wakeup", "sched_latency:rt_wakeup:timer_wakeups")
 
 def one(place: Path, runner: str, *more: str) -> Step:
     """A step that runs one program."""
-    place.mkdir()
-    (place / "run").write_text(runner)
-    (place / "run").chmod(0o755)
+    write_program(place / "run", runner)
     return Step("one", ("./run",), place, (*EXPECTED, *more))
 
 

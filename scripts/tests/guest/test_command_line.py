@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -125,23 +125,10 @@ def test_only_some_guests_have_a_topology() -> None:
         refuse_impossible(TARGETS["uml"], load_topology("smt2"))
 
 
-def fake_qemu(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """Put a fake emulator into PATH."""
-    program = directory / "qemu-system-x86_64"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
-
-
-def test_emulator_is_asked_with_the_words_of_the_guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_qemu(tmp_path, monkeypatch, f'echo "$@" > {tmp_path}/words; read word; test "$word" = quit')
+def test_emulator_is_asked_with_the_words_of_the_guest(tmp_path: Path, fake: Callable[[str, str], Path]) -> None:
+    fake("qemu-system-x86_64", f'echo "$@" > {tmp_path}/words; read word; test "$word" = quit')
     refuse_impossible(TARGETS["qemu-x86_64"], load_topology("jacobsville"))
-    words = (tmp_path / "words").read_text()
-    assert "modules=6" in words
-    assert " -S " in words
-
-
-def test_emulator_that_cannot_is_told_with_the_next_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_qemu(tmp_path, monkeypatch, "echo \"Parameter 'smp.modules' is unexpected\" >&2; exit 1")
+    assert {"-S", "24,sockets=1,modules=6,cores=4,threads=1"} <= {*(tmp_path / "words").read_text().split()}
+    fake("qemu-system-x86_64", "echo \"Parameter 'smp.modules' is unexpected\" >&2; exit 1")
     with pytest.raises(SchedlineError, match=r"(?s)smp\.modules.*--on qemu-arm64"):
         refuse_impossible(TARGETS["qemu-x86_64"], load_topology("jacobsville"))

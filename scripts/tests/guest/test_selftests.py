@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import read_words, write_files
+from conftest import read_words, write_files, write_program
 from schedlib.check import check_verb
 from schedlib.check.check_boots import boot_and_judge, make_plan
 from schedlib.check.check_verb import CheckOptions
@@ -44,19 +44,12 @@ TAP version 13
 """
 
 
-def script(path: Path, text: str) -> None:
-    """Write a shell script."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-
-
 @pytest.fixture
 def built(kernel: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Kernel, Tree]:
     """A built kernel, with stand-ins for the cross compiler and for gen_init_cpio."""
     compiler = 'while [ $# -gt 1 ]; do if [ "$1" = -o ]; then echo made > "$2"; fi; shift; done'
-    script(cache / "aarch64-linux-gnu-gcc", compiler)
-    script(cache / "build/usr/gen_init_cpio", 'cat "$1"')
+    write_program(cache / "aarch64-linux-gnu-gcc", compiler)
+    write_program(cache / "build/usr/gen_init_cpio", 'cat "$1"')
     monkeypatch.setenv("PATH", f"{cache}:{os.environ['PATH']}")
     write_files(kernel, {f"{KSELFTESTS}/kselftest.h": "/* of the tree */\n"})
     return Kernel(cache / "image", cache / "build", "gcc"), open_kdir(cache, kernel)
@@ -80,14 +73,14 @@ def test_header_is_the_trees_whatever_is_checked_out(
     tree = built[1]
     header = f"{KSELFTESTS}/kselftest.h"
     other = edit_tree(tree.src, tree.base, [file_row(tree.src, header, b"/* of another commit */\n")])
-    script(cache / "gcc", 'while [ "$1" != -iquote ]; do shift; done; cat "$2/kselftest.h" > "$4"')
+    write_program(cache / "gcc", 'while [ "$1" != -iquote ]; do shift; done; cat "$2/kselftest.h" > "$4"')
     with checked_out(tree, commit_tree(tree.src, other, tree.base, "other")):
         selftests.compile_program(tree, SELFTESTS / "guest_init.c", tmp_path / "program")
     assert (tmp_path / "program").read_text() == "/* of the tree */\n"
 
 
 def test_program_that_does_not_compile(built: tuple[Kernel, Tree], kernel: Path, cache: Path) -> None:
-    script(cache / "aarch64-linux-gnu-gcc", "echo broken.c: error: no such thing >&2; exit 1")
+    write_program(cache / "aarch64-linux-gnu-gcc", "echo broken.c: error: no such thing >&2; exit 1")
     with pytest.raises(SchedlineError, match="no such thing"):
         selftests.initramfs(*built, ARM64, ["rt_wakeup"])
     (kernel / KSELFTESTS / "kselftest.h").unlink()
@@ -108,7 +101,7 @@ def test_guest_runs_programs_in_place_of_kunit() -> None:
 def test_defect_is_known_until_its_fix_is_expected(
     expected: tuple[str, ...], known: bool, built: tuple[Kernel, Tree], tmp_path: Path, cache: Path
 ) -> None:
-    script(cache / "qemu", 'echo "$@"')
+    write_program(cache / "qemu", 'echo "$@"')
     options = CheckOptions(cpus=(8,), selftests=True)
     plan = make_plan(replace(ARM64, emulator=("qemu",)), options, frozenset(expected))
     boots = boot_and_judge(plan, built[0], tmp_path, "tcg", tmp_path / "archive")

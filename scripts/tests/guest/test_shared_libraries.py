@@ -17,7 +17,6 @@ from schedlib.guest.shared_libraries import PLACE, is_elf, libraries, linked, re
 
 PYTHON = Path(sys.executable).resolve()
 ARCH = "x86_64" if not why_not_for(PYTHON, "x86_64") else "arm64"
-OTHER = {"x86_64": "arm64", "arm64": "x86_64"}[ARCH]
 
 pytestmark = pytest.mark.skipif(not linked(PYTHON).needed, reason="this Python is static")
 
