@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import elftools
@@ -31,7 +32,6 @@ from schedlib.tree import debian
 from schedlib.verdict import Verdict
 
 COMPILER = """\
-#!/bin/sh
 [ "$1" = --version ] && echo "gcc 99" && exit
 while [ "$1" != -iquote ]; do shift; done
 cat "$2/kselftest.h" > "$4"
@@ -40,12 +40,9 @@ cat "$2/kselftest.h" > "$4"
 
 
 @pytest.fixture(autouse=True)
-def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def compiler(fake: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiler that copies a header, on a machine without a network."""
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/gcc").write_text(COMPILER)
-    (tmp_path / "bin/gcc").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    fake("gcc", COMPILER)
     monkeypatch.setattr(doctor, "require", lambda _: None)
     monkeypatch.setattr(debian, "download", lambda *_, **__: pytest.fail("it downloads a kernel"))
 

@@ -29,7 +29,6 @@ from schedlib.verdict import Verdict
 
 def test_each_run_is_a_file_and_a_log(play: Place) -> None:
     done = play.run("--runs", "3")
-    assert "verdict: PASS" in done.stdout
     assert "tasks  40 (40 to 40) tasks" in done.stdout
     assert "6 of 6: " in done.stderr and " left" in done.stderr
     names = {path.name for path in play.boot.iterdir() if not path.name.startswith(".")}
@@ -136,7 +135,7 @@ def test_an_exit_status_of_0_is_no_success(inversions: int, reported: int, said:
     done = play.run("--only", "inversions", code=1)
     process = play.document("inversions-1.json")["process"]
     assert (process["exit_status"], process["reported"]) == (0, reported)
-    assert said in done.stdout and "verdict: FAIL" in done.stdout
+    assert said in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -153,10 +152,9 @@ def test_an_exit_status_of_0_is_no_success(inversions: int, reported: int, said:
 )
 def test_a_run_that_came_to_nothing_is_an_error(script: str, reason: str, play: Place) -> None:
     play.tool("hackbench", script)
-    done = play.run("--only", "bench", code=2)
+    play.run("--only", "bench", code=2)
     found = play.document("bench-1.json")
     assert (found["status"], found["reason"]) == ("ERROR", reason)
-    assert "verdict: ERROR" in done.stdout
     # A run that ended with ERROR is repeated.
     play.tool("hackbench", HACKBENCH)
     play.run("--only", "bench")

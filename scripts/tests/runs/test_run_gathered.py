@@ -12,6 +12,7 @@ import pytest
 from workload_runs import KNOWN, Place
 from workload_runs import storm as run
 
+from golden import Golden
 from schedlib.dev.plain_tree import not_home
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
@@ -30,37 +31,29 @@ def keep(directory: Path, name: str, found: dict[str, Any]) -> Path:
     return directory
 
 
-def test_runs_of_a_tarball_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    keep(tmp_path, "sleep_storm.json", run())
-    keep(tmp_path / "second-boot", "sleep_storm.json", run(minute=1))
-    assert report(tmp_path) is Verdict.PASS
-    said = capsys.readouterr().out
-    assert "sleep_storm: 2 ok" in said
-    assert "sleeps_per_s  7 (7 to 7) sleeps/s" in said
-    assert "measured on: a target; 7.3.4" in said
-    assert "verdict: PASS" in said
-    assert len(read_side(tmp_path, "target").boots) == 1
+NOTHING: dict[str, Any] = {"metrics": []}
+ENDED: dict[str, tuple[dict[str, Any], Verdict]] = {
+    "well": ({}, Verdict.PASS),
+    "without work": (run(sleeps=0), Verdict.FAIL),
+    "without a metric": ({"metrics": run()["metrics"][:1]}, Verdict.FAIL),
+    # What a run says does nothing to the terminal.
+    "killed": ({"status": "ERROR", "reason": "seen \u202egnp \x9b2J"} | NOTHING, Verdict.ERROR),
+    "skipped": ({"status": "SKIP", "reason": "one CPU"} | NOTHING, Verdict.INCONCLUSIVE),
+}
 
 
-@pytest.mark.parametrize(
-    ("found", "verdict"),
-    [
-        (run(sleeps=0), Verdict.FAIL),
-        (run() | {"status": "ERROR", "reason": "killed", "metrics": []}, Verdict.ERROR),
-        (run() | {"status": "SKIP", "reason": "one CPU", "metrics": []}, Verdict.INCONCLUSIVE),
-        (run() | {"metrics": run()["metrics"][:1]}, Verdict.FAIL),
-    ],
-)
-def test_what_did_no_work_is_no_pass_at_home_either(found: dict[str, Any], verdict: Verdict, tmp_path: Path) -> None:
-    assert report(keep(tmp_path, "sleep_storm.json", found)) is verdict
-
-
-def test_what_a_run_says_does_nothing_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = run() | {"status": "ERROR", "reason": "seen \u202egnp \x9b2J", "metrics": []}
-    found["fingerprint"] |= {"kernel": "7.3 \u2066 \x85"}
-    report(keep(tmp_path, "sleep_storm.json", found))
-    said = capsys.readouterr().out
-    assert "seen" in said and all(char.isprintable() or char == "\n" for char in said)
+def test_the_text_of_runs_of_a_tarball(tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
+    """A PASS of two boots, and what did no work, which is no pass at home either."""
+    for name, (changed, verdict) in ENDED.items():
+        found = run() | changed
+        found["fingerprint"] |= {"kernel": "7.3 \u2066 \x85"}
+        keep(tmp_path / name, "sleep_storm.json", found)
+        if not changed:
+            second = run(minute=1) | {"fingerprint": found["fingerprint"]}
+            keep(tmp_path / name / "second-boot", "sleep_storm.json", second)
+        assert report(tmp_path / name) is verdict
+    assert len(read_side(tmp_path / "well", "target").boots) == 1
+    golden("run.txt", capsys.readouterr().out.replace(str(tmp_path), "RUNS"))
 
 
 @pytest.mark.parametrize("missing", [False, True])

@@ -100,21 +100,15 @@ def test_bad_input_is_named(words: Sequence[str], message: str, place: Place) ->
     assert f"Bail out! {message}" in said
 
 
+@pytest.mark.parametrize("allowed", [False, True])
 @pytest.mark.parametrize("tool", tools())
-def test_one_cpu_is_enough(tool: str, place: Place, tmp_path: Path) -> None:
-    cpu = min(os.sched_getaffinity(0))
-    ended(place.tiny(tool, "--cpus", str(cpu), "--json", tmp_path / "run.json"))
-    assert {row["cpu"] for row in document(tmp_path / "run.json")["cpus"]} <= {cpu}
-
-
-@pytest.mark.parametrize("tool", tools())
-def test_only_allowed_cpus_are_used(tool: str, place: Place, tmp_path: Path) -> None:
-    cpu = max(os.sched_getaffinity(0))
-    words = ["taskset", "-c", str(cpu)]
-    ended(place.command(*words, place.programs / tool, *TINY[tool], "--json", tmp_path / "run.json"))
+def test_one_cpu_is_enough_and_no_other_is_used(tool: str, allowed: bool, place: Place, tmp_path: Path) -> None:
+    cpu = (max if allowed else min)(os.sched_getaffinity(0))
+    before, behind = (("taskset", "-c", str(cpu)), ()) if allowed else ((), ("--cpus", str(cpu)))
+    ended(place.command(*before, place.programs / tool, *TINY[tool], *behind, "--json", tmp_path / "run.json"))
     found = document(tmp_path / "run.json")
     assert {row["cpu"] for row in found["cpus"]} <= {cpu}
-    assert f"CPUs {cpu}, " in found["fingerprint"]["machine"]
+    assert not allowed or f"CPUs {cpu}, " in found["fingerprint"]["machine"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
