@@ -81,15 +81,12 @@ def test_placebo_goes_where_it_applies(tree: Tree, tmp_path: Path, place: int) -
     assert ("____cacheline_aligned" in text) == bool(place)
 
 
-def test_placebo_that_applies_nowhere(tree: Tree, tmp_path: Path) -> None:
+def test_placebos_that_are_none(tree: Tree, tmp_path: Path) -> None:
     chosen = packages.of_revisions(tree, "base", "HEAD")
     mail = tmp_path / "pad.patch"
     mail.write_text(PLACEBO.format(line=1, before="not", after="there", pad="x", end="y"))
     with pytest.raises(SchedlineError, match="neither to the base nor"):
         packages.with_placebo(tree, chosen, mail)
-
-
-def test_a_change_without_a_placebo(tree: Tree) -> None:
     with pytest.raises(SchedlineError, match="no placebo for fix-share-id"):
         packages.placebo_of(tree, "fix-share-id")
 
@@ -183,18 +180,22 @@ def test_bad_words_are_refused_before_anything_is_fetched(tmp_path: Path, words:
     assert "\n  next: " in str(error.value) if message else str(error.value) == "2"
 
 
-def test_what_is_asked_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("--change rd-lines --placebo", "rd-lines None None True deb"),
+        ("--change rd-lines --package tar", "rd-lines None None False tar"),
+        ("--kdir {top} --base a --head b --placebo {config}", " a b {config} deb"),
+    ],
+)
+def test_what_is_asked_for(tmp_path: Path, words: str, wanted: str) -> None:
     config = tmp_path / "config"
     config.write_text("CONFIG_A=y\n")
-    carried = read_words(kernels_verb, "kernels", "--config", str(config), "--change", "rd-lines", "--placebo")
-    assert (carried.config, carried.changes, carried.base) == (config, ("rd-lines",), None)
-    assert carried.placebo is True
-    words = ["--config", str(config), "--kdir", str(tmp_path), "--base", "a", "--head", "b", "--placebo", str(config)]
-    given = read_words(kernels_verb, "kernels", *words)
-    assert (given.base, given.head, given.placebo) == ("a", "b", config)
-    plain = read_words(kernels_verb, "kernels", *words[:-2], "--package", "tar")
-    assert (plain.placebo, plain.package) == (False, "tar")
-    assert plain.package in PACKAGES and given.package in PACKAGES
+    given = words.format(top=tmp_path, config=config).split()
+    found = read_words(kernels_verb, "kernels", "--config", str(config), *given)
+    told = f"{' '.join(found.changes)} {found.base} {found.head} {found.placebo} {found.package}"
+    assert (found.config, told) == (config, wanted.format(config=config))
+    assert found.package in PACKAGES
 
 
 def test_nobody_else_builds_or_removes_kernels_meanwhile(tree: Tree, cache: Path) -> None:

@@ -28,16 +28,13 @@ def test_rows_are_known_without_reading_them() -> None:
         assert workload_rows(name) == tuple(row.name for row in load_suite(name).rows)
 
 
-def test_the_commands_of_the_mails_are_theirs() -> None:
+def test_the_commands_of_the_mails_are_theirs_and_groups_are_never_none(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {row.name: row.arguments for row in load_suite("mails").rows}
     cyclictest = list(rows["cyclictest-mail"])
     assert cyclictest[:7] == ["-t", "-i200", "-h", "32", "-m", "-p", "95"]
     assert cyclictest[cyclictest.index("-D") + 1] == "60"
     assert rows["storm-mail"] == ("-m", "1", "-l", "13", "-c", "4800")
     assert {"--cyclic", "{cpus}", "--cyclic-policy", "fifo", "--minimize"} <= set(rows["stress-ng-mail"])
-
-
-def test_groups_are_never_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {3})
     row = next(row for row in load_suite("rt").rows if row.tool == "pi_stress")
     assert row.to_argv()[row.to_argv().index("-g") + 1] == "1"
@@ -85,19 +82,12 @@ def test_the_order_is_random_seeded_and_interleaved() -> None:
     assert {run.number for run in rounds[2]} == {3}
 
 
-def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
-    plan = new_plan(load_suite("quick"), 3, 42, MACHINE)
-    document.write(tmp_path / PLAN, plan)
-    assert read_plan(tmp_path / PLAN) == plan
-    assert "boot_id" not in plan.machine
-    (tmp_path / "plan").write_text('{"schema": "plan-1"')
-    with pytest.raises(SchedlineError, match="is no plan-1"):
-        read_plan(tmp_path / PLAN)
-
-
 def test_a_directory_belongs_to_one_plan(tmp_path: Path) -> None:
     suite = load_suite("quick")
     plan = new_plan(suite, 3, 42, MACHINE)
+    document.write(tmp_path / PLAN, plan)
+    assert read_plan(tmp_path / PLAN) == plan
+    assert "boot_id" not in plan.machine
     refuse_another(plan, new_plan(suite, 3, 1, MACHINE | {"boot_id": "2"}), tmp_path)
     others = {
         "runs of the suite quick": new_plan(load_suite("rt"), 3, 42, MACHINE),
@@ -109,6 +99,9 @@ def test_a_directory_belongs_to_one_plan(tmp_path: Path) -> None:
     for message, other in others.items():
         with pytest.raises(SchedlineError, match=message):
             refuse_another(plan, other, tmp_path)
+    (tmp_path / PLAN).write_text('{"schema": "plan-1"')
+    with pytest.raises(SchedlineError, match="is no plan-1"):
+        read_plan(tmp_path / PLAN)
 
 
 def test_only_a_valid_measurement_of_this_plan_is_kept(tmp_path: Path) -> None:
