@@ -13,7 +13,7 @@ import pytest
 
 from schedlib.console.judge import judge
 from schedlib.dev import made_pages
-from schedlib.dev.c_mutants import CORE, HEADER, CodeChange, changes, counted, function, refused, same_code, schema
+from schedlib.dev.c_mutants import CORE, HEADER, CodeChange, changes, function, refused, same_code, schema
 from schedlib.dev.generated_mutants import (
     DATA,
     EQUIVALENT,
@@ -108,23 +108,6 @@ def test_a_line_that_is_there_twice_is_told_apart() -> None:
     twice = "void f(void)\n{\n\ta();\n\tx();\n\tb();\n\tx();\n\tc();\n}\n"
     found = [each.old for each in changes(function(twice, "f", "f.c")) if "x();" in each.old]
     assert sorted(found) == ["a(); x();", "b(); x();"]
-
-
-def test_every_statement_is_counted() -> None:
-    body, lines = counted(function(TOY, "pick", "toy.c"), 5)
-    rows = TOY.splitlines()
-    assert [rows[line - 1].strip() for line in lines] == [
-        "if (mask && cpu > 0)",
-        "sum += mask[0];",
-        "if (i == cpu)",
-        "continue;",
-        "sum++;",
-        "smp_rmb();",
-        "if (cpu)",
-        "sum = less(cpu, sum);",
-        "return sum;",
-    ]
-    assert "for_each(i) {" in body and "{ sched_reached[5]++; if (mask" in body
 
 
 PROGRAM = """

@@ -55,20 +55,6 @@ def expected(path: Path) -> dict[str, str]:
 # ---- the marks ----
 
 
-def body(text: str) -> list[str]:
-    """The statements of P0."""
-    return [line.strip() for line in text.partition("*x)\n{\n")[2].partition("\n}")[0].splitlines()]
-
-
-def test_marks_choose_lines() -> None:
-    assert marks(SMALL) == ["one", "other/two", "two", "fix-it"]
-    one = "WRITE_ONCE(*x, 1);	// a comment"
-    assert body(with_marks(SMALL, ())) == ["smp_mb();", one, "smp_rmb();"]
-    assert body(with_marks(SMALL, ("one",))) == [one, "smp_rmb();"]
-    assert body(with_marks(SMALL, ("two",))) == ["smp_mb();", "WRITE_ONCE(*x, 2);", one]
-    assert body(with_marks(SMALL, ("fix-it", "other/two"))) == [one, "smp_wmb();", "smp_rmb();"]
-
-
 def test_a_mutant_has_to_make_the_outcome_possible(tmp_path: Path) -> None:
     path = tmp_path / "small.litmus"
     path.write_text(SMALL)
