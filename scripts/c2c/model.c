@@ -184,9 +184,9 @@ static void close_miss(struct line *line, unsigned int cpu, bool essential)
 	if (!miss->is_open)
 		return;
 	if (essential)
-		c2c_counts_of(&line->records, &miss->what)->essential++;
+		c2c_record_of(&line->records, &miss->what)->counts.essential++;
 	else
-		c2c_counts_of(&line->records, &miss->what)->false_shared++;
+		c2c_record_of(&line->records, &miss->what)->counts.false_shared++;
 	miss->is_open = false;
 }
 
@@ -296,12 +296,14 @@ static void access_line(struct c2c_model *model, struct line *line, unsigned int
 			const struct c2c_key *what)
 {
 	/* Valid to the end: a miss that is closed meanwhile has a record already. */
-	struct c2c_counts *counts = c2c_counts_of(&line->records, what);
+	struct c2c_record *record = c2c_record_of(&line->records, what);
+	struct c2c_counts *counts = &record->counts;
 	unsigned int offset = what->address - line->address, i;
 	bool here = line->holders >> cpu & 1, alone = line->holders == 1ull << cpu;
 
 	model->total++;
 	counts->accesses++;
+	record->cpus |= 1ull << cpu;
 	if (!here)
 		fetch(model, line, cpu, what, counts);
 	else if (what->kind == C2C_LOAD || alone)

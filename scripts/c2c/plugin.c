@@ -102,7 +102,7 @@ static void stop(unsigned int cpu)
 	file = fopen(option.out, "w");
 	if (!file)
 		die("cannot be written: ", option.out);
-	fprintf(file, "c2c-raw 2\nmachine %u %lu %lu %lu %lu %lu\n", cpus, option.line,
+	fprintf(file, "c2c-raw 3\nmachine %u %lu %lu %lu %lu %lu\n", cpus, option.line,
 		option.cluster, option.llc, option.node, option.quantum);
 	objects_write(file);
 	if (option.everything)

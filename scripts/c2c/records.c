@@ -58,12 +58,12 @@ static void grow(struct c2c_records *records)
 	free(old);
 }
 
-struct c2c_counts *c2c_counts_of(struct c2c_records *records, const struct c2c_key *what)
+struct c2c_record *c2c_record_of(struct c2c_records *records, const struct c2c_key *what)
 {
 	uint32_t slot = records->room ? slot_of(records, what) : 0;
 
 	if (records->room && records->slots[slot].used)
-		return &records->slots[slot].counts;
+		return &records->slots[slot];
 	if (2 * (records->used + 1) > records->room) {
 		grow(records);
 		slot = slot_of(records, what);
@@ -71,7 +71,7 @@ struct c2c_counts *c2c_counts_of(struct c2c_records *records, const struct c2c_k
 	records->slots[slot].key = *what;
 	records->slots[slot].used = true;
 	records->used++;
-	return &records->slots[slot].counts;
+	return &records->slots[slot];
 }
 
 void c2c_add_up(const struct c2c_records *records, struct c2c_counts *sum)
@@ -114,7 +114,7 @@ static void write_record(const struct c2c_record *record, FILE *file)
 		record->key.epoch, record->key.size, kinds[record->key.kind], record->key.pc);
 	for (i = 0; i < sizeof(record->counts) / sizeof(*counts); i++)
 		fprintf(file, " %" PRIu64, counts[i]);
-	fputc('\n', file);
+	fprintf(file, " %" PRIx64 "\n", record->cpus);
 }
 
 void c2c_write_records(struct c2c_record *records, size_t number, FILE *file)

@@ -50,6 +50,7 @@ struct c2c_key {
 struct c2c_record {
 	struct c2c_key key;
 	bool used;
+	uint64_t cpus;		/* a bit for each that made these accesses */
 	struct c2c_counts counts;
 };
 
@@ -60,10 +61,10 @@ struct c2c_records {
 };
 
 /*
- * Return the counts of a record, which is added if it does not exist. The
- * pointer is valid until another record is added.
+ * Return a record, which is added if it does not exist. The pointer is valid
+ * until another record is added.
  */
-struct c2c_counts *c2c_counts_of(struct c2c_records *records, const struct c2c_key *what);
+struct c2c_record *c2c_record_of(struct c2c_records *records, const struct c2c_key *what);
 
 /* Add all counts of a table to a sum. */
 void c2c_add_up(const struct c2c_records *records, struct c2c_counts *sum);

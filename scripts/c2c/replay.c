@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 	if (argc == 11) {
 		blame_write(stdout);
 	} else {
-		printf("c2c-raw 2\nmachine %u %u %u %u %u 0\n", shape.cpus,
+		printf("c2c-raw 3\nmachine %u %u %u %u %u 0\n", shape.cpus,
 		       atoi(argv[3]), shape.per_cluster, shape.per_llc, shape.per_node);
 		if (!strcmp(argv[8], "all"))
 			write_private();

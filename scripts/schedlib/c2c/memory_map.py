@@ -234,7 +234,7 @@ class MemoryNames:
         first, cpu = self._cpus[at] if at >= 0 else (address, 0)
         if at >= 0 and address - first < memory.last - memory.first:
             symbol, start = self._symbol(address - first + memory.first, memory.last)
-            return _watch(f"per-CPU {symbol.name}", symbol.size, per_cpu=True), cpu, start - memory.first + first
+            return _variable(symbol, f"per-CPU {symbol.name}", per_cpu=True), cpu, start - memory.first + first
         for tag, (first, number) in self._arrays.items():
             size = memory.structures[tag].size
             if first <= address < first + number * size:
@@ -244,7 +244,7 @@ class MemoryNames:
         # That of arm64 lies in the area of vmalloc.
         if address in self._image:
             symbol, start = self._symbol(address, 1 << 64)
-            return _watch(symbol.name, symbol.size), 0, start
+            return _variable(symbol, symbol.name), 0, start
         pages, _, vmalloc = self._areas
         area = "cpu_entry_area" if address in _ENTRY_AREA else "vmalloc" if vmalloc <= address < pages else ""
         if area:
@@ -299,6 +299,12 @@ class MemoryNames:
 
 def _watch(owner: str, size: int, *, tag: str = "", per_cpu: bool = False) -> Watch:
     return Watch(f"{owner}:{size}", owner, "", 0, size, tag, per_cpu, 0, (0,), optional=True)
+
+
+def _variable(symbol: Symbol, owner: str, *, per_cpu: bool = False) -> Watch:
+    """A variable, which no pointer leads to; or what lies between two."""
+    found = _watch(owner, symbol.size, per_cpu=per_cpu)
+    return found if symbol.name == UNNAMED else structs.replace(found, address=symbol.address, hops=())
 
 
 class MappedArray(Strict, frozen=True):

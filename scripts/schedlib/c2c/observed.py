@@ -41,12 +41,13 @@ from schedlib.formats.c2c_document import (
     TrafficParameters,
     TrafficResult,
     TrafficRow,
+    UsedVariable,
 )
 from schedlib.formats.document import Refused
 from schedlib.formats.strict import Count, Positive, Strict, repeated
 from schedlib.process import must
 
-HEAD = "c2c-raw 2"
+HEAD = "c2c-raw 3"
 PAGE = 4096
 """Bytes of a page of the guest."""
 _WORDS = ("record", "object", "absent", "page", "areas", "percpu", "array", "again", "private")
@@ -61,7 +62,10 @@ _MOST_PACKED = 500
 
 @dataclass(frozen=True)
 class Record:
-    """What one instruction did to one address; the epoch is that of the object there, 0 if only the line is watched."""
+    """What one instruction did to one address; the epoch is that of the object there, 0 if only the line is watched.
+
+    `cpus`: a bit for each CPU that did it.
+    """
 
     address: int
     size: int
@@ -69,6 +73,7 @@ class Record:
     pc: int
     counts: Counts
     epoch: int = 1
+    cpus: int = 0
 
 
 class MemoryPage(Strict, frozen=True):
@@ -154,8 +159,9 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
 
 def read_record(words: Sequence[Any]) -> Record:
     """Parse a line that begins with `record`, without this word."""
-    address, epoch, size, kind, pc, *counts = words
-    return Record(int(address, 16), int(size), kind, int(pc, 16), Counts(*map(int, counts)), int(epoch))
+    address, epoch, size, kind, pc, *counts, cpus = words
+    found = Counts(*map(int, counts))
+    return Record(int(address, 16), int(size), kind, int(pc, 16), found, int(epoch), int(cpus, 16))
 
 
 def _page(address: str, kind: Any, cache: str = "", *numbers: str) -> MemoryPage:
@@ -233,13 +239,33 @@ def result_of(observed: Observed) -> TrafficResult:
         counted = rows(resolver, raw.records)
         reused = (each.counts.misses for each in raw.records if not each.epoch and each.address & -PAGE in pages)
         again = sum(reused) if observed.everything else UNSET
-        quanta.append(Quantum(guest.quantum, guest.operations, raw.watched, counted, raw.private, again))
+        used = variables(observed, resolver, raw.records) if observed.everything else UNSET
+        quanta.append(Quantum(guest.quantum, guest.operations, raw.watched, counted, raw.private, again, used))
     return TrafficResult(
         schema="c2c-1",
         **observed.head(),
         watched=resolver.watched(),
         absent=dict(sorted(absent.items())),
         quanta=tuple(quanta),
+    )
+
+
+def variables(observed: Observed, resolver: Resolver, records: Iterable[Record]) -> tuple[UsedVariable, ...]:
+    """How many CPUs read and write each variable, by name."""
+    owners = {watch.owner: watch.per_cpu for watch in observed.watches if not (watch.hops or watch.prefix)}
+    place_of = cache(resolver.place)
+    found: dict[str, dict[int, tuple[int, int]]] = {}
+    for record in records:
+        place = place_of(record.address, record.epoch)
+        if place.owner in owners and not place.prefix:
+            copies, begin = found.setdefault(place.owner, {}), record.address - place.offset
+            readers, writers = copies.get(begin, (0, 0))
+            readers |= record.cpus if record.kind != "store" else 0
+            writers |= record.cpus if record.kind != "load" else 0
+            copies[begin] = readers, writers
+    return tuple(
+        UsedVariable(name, owners[name], *(max(each[way].bit_count() for each in copies.values()) for way in (0, 1)))
+        for name, copies in sorted(found.items())
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal, TypeVar, get_args
 
-from schedlib.formats.c2c_document import DISTANCES, BlamedField, Counts, Place, TrafficResult, TrafficRow
+from schedlib.formats.c2c_document import DISTANCES, BlamedField, Counts, Place, TrafficResult, TrafficRow, UsedVariable
 from schedlib.formats.tables import table
 from schedlib.progress import counted
 
@@ -138,6 +138,7 @@ def sections(result: TrafficResult) -> list[Section]:
         _hot_lines(result),
         *([_blame(result, result.blame)] if result.blame else []),
         _ranked("Objects", tuple(_notes(result)), objects, _FIELDS),
+        *([_variables(result, result.middle.variables)] if result.middle.variables else []),
         _ranked("Fields", ("median of the quanta, and their range",), fields, _FIELDS),
         _ranked("Functions", (), functions, _FUNCTIONS),
     ]
@@ -172,6 +173,28 @@ def _ranked(title: str, said: tuple[str, ...], every: Mapping[str, Sequence[Coun
     names = sorted(columns, key=lambda name: (*(-middle(values) for values in columns[name][:2]), name))
     rows = [(name, *map(spread, columns[name])) for name in names[:most]]
     return Section(title, said, (title[:-1].lower(), *TITLES), rows, left_out=max(len(names) - most, 0))
+
+
+def _variables(result: TrafficResult, used: Iterable[UsedVariable]) -> Section:
+    """The variables that CPUs read while others write them, those with the most accesses first."""
+    sums = totals(result.middle.rows, object_name)
+    shared = [(each, sums[each.name]) for each in used if each.readers > 1 and each.writers]
+    shared.sort(key=lambda found: (-found[1].accesses, found[0].name))
+    titles = ("variable", "readers", "writers", "accesses", "misses", "false sharing")
+
+    def part(name: str, said: tuple[str, ...], *, per_cpu: bool, parts: tuple[Section, ...] = ()) -> Section:
+        numbers = [
+            (each.name, each.readers, each.writers, counts.accesses, counts.misses, counts.false_shared)
+            for each, counts in shared
+            if each.per_cpu == per_cpu
+        ]
+        rows = [(name, *map(str, row)) for name, *row in numbers[:_FIELDS]]
+        return Section(name, said, titles, rows, left_out=max(len(numbers) - _FIELDS, 0), parts=parts)
+
+    copies = ("CPUs are those of the copy that the most used, accesses and misses of all copies",)
+    about = ("how many CPUs read and wrote them; those that nobody wrote are in the JSON",)
+    parts = (part("Per-CPU variables that other CPUs read", copies, per_cpu=True),)
+    return part("Variables", about, per_cpu=False, parts=parts)
 
 
 def _notes(result: TrafficResult) -> Iterator[str]:

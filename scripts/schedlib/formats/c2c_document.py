@@ -148,6 +148,15 @@ class PrivateLines(Strict, frozen=True):
     misses: Count
 
 
+class UsedVariable(Strict, frozen=True):
+    """How many CPUs loaded a variable, and stored to it; of a per-CPU variable, the copy that the most used."""
+
+    name: Word
+    per_cpu: bool
+    readers: Count
+    writers: Count
+
+
 class Quantum(Strict, frozen=True):
     """One guest.
 
@@ -155,8 +164,8 @@ class Quantum(Strict, frozen=True):
         quantum: code blocks that a CPU executes before the next CPU's turn.
         operations: those of its program.
         watched: accesses to watched lines.
-        private, again: if all of the kernel's memory was watched: what the rows leave out, and misses on pages that
-            something else used when counting began (the rows have the name of the last use).
+        private, again, variables: if all of the kernel's memory was watched: what the rows leave out, misses on pages
+            that something else used when counting began (the rows have the name of the last use), and who used what.
     """
 
     quantum: Positive
@@ -165,6 +174,7 @@ class Quantum(Strict, frozen=True):
     rows: tuple[TrafficRow, ...]
     private: PrivateLines | UnsetType = UNSET
     again: Count | UnsetType = UNSET
+    variables: tuple[UsedVariable, ...] | UnsetType = UNSET
 
 
 class BlamedField(Strict, frozen=True, kw_only=True):

@@ -8,14 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import toy_results
 from elftools.elf.elffile import ELFFile
+from replayed import Replay
 
 from schedlib.c2c.kernel_map import KernelMap, Symbol, Units
 from schedlib.c2c.memory_map import MemoryMap, MemoryNames, bases_of, named, plan_lines
 from schedlib.c2c.objects import Instance, Resolver
-from schedlib.c2c.observed import MemoryPage, Raw, Record, parse_raw, read_raw
+from schedlib.c2c.observed import MemoryPage, Player, Raw, Record, parse_raw, read_raw, result_of
+from schedlib.c2c.traffic_report import sections
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure, PrivateLines
+from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure, PrivateLines, UsedVariable
 
 DENTRY = MappedStructure(192, (MappedField(0, 4, "d_flags", ""), MappedField(88, 8, "d_lockref", "")))
 PAGE = MappedStructure(64, (MappedField(0, 8, "flags", ""), MappedField(52, 4, "_refcount", "")))
@@ -143,6 +146,36 @@ def test_what_is_watched_is_not_named_again() -> None:
     assert named(KNOWN, MEMORY, raw) == ((), ())
 
 
+@pytest.mark.tools
+def test_who_reads_and_writes_each_variable(replay: Replay, tmp_path: Path) -> None:
+    """The second copy of the per-CPU variable is used by one CPU alone, so it is left out."""
+    copies = [DIRECT + (at << 30) for at in (2, 3)]
+    entries = [
+        "3 store ffffffff81000020 8",
+        *(f"{cpu} load ffffffff81000020 8" for cpu in range(4)),
+        *(f"{cpu} rmw {copies[cpu % 2]:x} 8" for cpu in range(3)),
+        f"3 load {copies[0]:x} 8",
+        # Neither what lies between two variables nor an object of a slab is one.
+        "0 load ffffffff81000010 8",
+        f"1 store {DIRECT + 0x2000:x} 8",
+        f"0 load {DIRECT + 0x2000:x} 8",
+    ]
+    toy = toy_results.observed(tmp_path, entries, at=(), everything=True)
+    player = Player(replay.program, toy.parameters)
+    counted = player.counts(toy.guests[0], 64).raw
+    raw = replace(RAW, records=counted.records, private=counted.private)
+    watches, instances = named(KNOWN, MEMORY, raw)
+    guest = replace(toy.guests[0], raw=replace(raw, instances=instances))
+    result = result_of(replace(toy, known=KNOWN, watches=watches, guests=(guest,)))
+    expected = (UsedVariable("jiffies", False, 4, 1), UsedVariable("per-CPU a_variable", True, 3, 2))
+    assert result.middle.variables == expected
+    shared, per_cpu = (
+        each for part in sections(result) if part.name.startswith("Variables") for each in (part, *part.parts)
+    )
+    assert shared.rows == [("jiffies", "4", "1", "5", "4", "0")]
+    assert per_cpu.rows == [("per-CPU a_variable", "3", "2", "3", "3", "0")]
+
+
 NUMBERS = "64 8 48 52 245 242 248 8 80 32 36"
 ARRAY = "array futex_hash_bucket ffffffff81900018 ffffffff81900020\narray pcpu_chunk ffffffff81900028 0"
 
@@ -175,7 +208,7 @@ def test_an_arm64_kernel_has_its_memory_at_fixed_places(bits: int, bases: tuple[
 
 
 WRITTEN = """\
-c2c-raw 2
+c2c-raw 3
 machine 2 64 1 64 64 100
 object root_domain+0 0 1000 64 1
 absent sched_domain+0 1
@@ -187,7 +220,7 @@ page ffff888000001000 slab kmalloc-64 ffff888000001000 64 64
 again ffff888000005000
 page ffff888000005000 table
 private 7 100 7
-record 1000 0 4 load ffffffff81000000 3 2 0 0 0 0 0 0 0 0 1 0 0 1 0
+record 1000 0 4 load ffffffff81000000 3 2 0 0 0 0 0 0 0 0 1 0 0 1 0 2
 seen 10 3
 end 1
 """
@@ -198,7 +231,7 @@ def test_the_plugins_output_is_read_and_half_of_it_is_refused(tmp_path: Path) ->
     assert parse_raw(WRITTEN, "raw") == Raw(
         instances=(Instance("root_domain+0", 0, 0x1000, 64, 1),),
         absent={"sched_domain+0": 1},
-        records=(Record(0x1000, 4, "load", TEXT, Counts(accesses=3, hits=2, cold=1, essential=1), 0),),
+        records=(Record(0x1000, 4, "load", TEXT, Counts(accesses=3, hits=2, cold=1, essential=1), 0, cpus=0b10),),
         watched=3,
         pages={DIRECT + 0x1000: slab(DIRECT + 0x1000, "kmalloc-64", 64, 64), DIRECT + 0x5000: table},
         areas=AREAS,

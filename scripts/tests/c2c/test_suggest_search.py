@@ -24,7 +24,7 @@ from schedlib.c2c.c2c_options import SuggestOptions
 from schedlib.c2c.kernel_map import Units
 from schedlib.c2c.moved_layout import StructureLayout
 from schedlib.c2c.objects import Watch
-from schedlib.c2c.observed import Observed
+from schedlib.c2c.observed import Observed, read_record
 from schedlib.c2c.plugin_guest import COUNT_LINES
 from schedlib.contracts.contract_rules import Clause, our_rules
 from schedlib.errors import SchedlineError
@@ -99,8 +99,8 @@ def test_the_sum_over_lines_is_what_the_model_counts(
         (found,) = search.misses(toy().start, line)
     watched = [f"watch {AT + 4096 * at:x} 96 1" for at in range(3)]
     rows = replay.lines([*watched, *accesses], (4, line, 1, 4, 4, "one", "some"), "-")
-    counts = [list(map(int, row.split()[6:])) for row in rows if row.startswith("record")]
-    assert found == sum(row[13] + row[14] for row in counts) > 0
+    records = [read_record(row.split()[1:]) for row in rows if row.startswith("record")]
+    assert found == sum(each.counts.misses for each in records) > 0
 
 
 def ping(*rounds: str) -> list[str]:
