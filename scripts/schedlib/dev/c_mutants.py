@@ -74,13 +74,12 @@ class CodeChange:
 
 
 def functions(source: str) -> dict[str, Function]:
+    """The functions of a file by name; of one that #if defines twice, where it does more."""
     data = source.encode()
     root = Parser(Language(tree_sitter_c.language())).parse(data).root_node
-    found = {}
-    for node in _below(root):
-        if node.type == "function_definition" and (made := _function(data, node)):
-            found[made.name] = made
-    return found
+    nodes = (node for node in _below(root) if node.type == "function_definition")
+    made = [each for node in nodes if (each := _function(data, node))]
+    return {each.name: each for each in sorted(made, key=lambda each: len(each.edits))}
 
 
 def function(source: str, name: str, file: str) -> Function:

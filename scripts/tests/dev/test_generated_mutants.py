@@ -73,6 +73,13 @@ def made(name: str, lines: str = "") -> set[tuple[str, str, str]]:
     return {(each.operator, each.old, each.new) for each in changes(function(TOY, name, "toy.c"), lines)}
 
 
+def test_of_a_function_that_is_defined_twice_the_stub_is_no_target() -> None:
+    """nohz_balancer_kick() is empty without CONFIG_NO_HZ_COMMON, and had no mutant."""
+    stub = "static inline int pick(int *mask, int cpu) { return 0; }\n"
+    for source in (TOY + stub, stub + TOY):
+        assert function(source, "pick", "toy.c").body == function(TOY, "pick", "toy.c").body
+
+
 def test_each_operator_is_used() -> None:
     found = made("pick")
     assert {
