@@ -233,8 +233,11 @@ def _workloads() -> str:
 
 
 def _mutants() -> str:
-    recorded = sorted(MUTANTS_RECORDED.glob("*.json"))
-    return "\n".join(score_table([read(path, GeneratedMutantsDocument, "") for path in recorded]))
+    runs, ours = (
+        {path.stem: read(path, GeneratedMutantsDocument, "") for path in sorted(place.glob("*.json"))}
+        for place in (MUTANTS_RECORDED, MUTANTS_RECORDED / "ours")
+    )
+    return "\n".join(score_table([*runs.values()], ours))
 
 
 def _said(words: Sequence[str]) -> str:

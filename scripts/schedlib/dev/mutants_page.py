@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from typing import Literal
@@ -89,11 +89,16 @@ def _end(mutant: GeneratedMutant) -> End:
     return End.SURVIVED if is_ours else mutant.end
 
 
-def score(mutants: Iterable[GeneratedMutant]) -> Iterator[tuple[str, int, int, int, int, int, int]]:
-    """For each function: how many count, die by assertion, by others, survive, have no effect, were not tried."""
+def score(
+    mutants: Iterable[GeneratedMutant], *, exported: bool = True
+) -> Iterator[tuple[str, int, int, int, int, int, int]]:
+    """For each function: how many count, die by assertion, by others, survive, have no effect, were not tried.
+
+    exported: tests that the exported series does not have are left out.
+    """
     by_function: dict[str, list[End]] = {}
     for each in mutants:
-        by_function.setdefault(each.function, []).append(_end(each))
+        by_function.setdefault(each.function, []).append(_end(each) if exported else each.end)
     for name, found in by_function.items():
         none = sum(end in _NO_EFFECT for end in found)
         assertions, survived = found.count(End.ASSERTION), found.count(End.SURVIVED)
@@ -107,8 +112,13 @@ def share(count: int, survived: int, untried: int) -> str:
     return f"{(count - survived) / count:.0%}" if count and not untried else "-"
 
 
-def score_table(runs: Sequence[GeneratedMutantsDocument]) -> Iterator[str]:
-    """The sums of all and of each file, functions with mutants that survived or were not tried, and what never ran."""
+def score_table(
+    runs: Sequence[GeneratedMutantsDocument], ours: Mapping[str, GeneratedMutantsDocument]
+) -> Iterator[str]:
+    """The sums of all and of each file, functions with mutants that survived or were not tried, and what never ran.
+
+    ours: runs of suites that are not exported, by the name of the suite; they are not in the sum of all.
+    """
     mutants = [each for run in runs for each in run.mutants]
     files = {each.function: each.file for each in mutants}
     heads = ("function", "count", "by assertion", "by others", "survived", "no effect", "not tried", "score")
@@ -119,8 +129,12 @@ def score_table(runs: Sequence[GeneratedMutantsDocument]) -> Iterator[str]:
         sums = [sum(int(row[column]) for row in mine) for column in range(1, 7)]
         cells.append(_row(f"**{file.rpartition('/')[2]}**", sums))
         cells += [_row(f"`{name}`", numbers) for name, *numbers in mine if numbers[3] or numbers[5]]
-    yield from markdown(heads, cells)
-    unreached = dict.fromkeys(each for run in runs for each in run.unreached)
+    for suite, run in ours.items():
+        mine = list(score(run.mutants, exported=False))
+        cells.append(_row(f"**{suite}**", [sum(int(row[column]) for row in mine) for column in range(1, 7)]))
+    kept = [at for at, head in enumerate(heads) if head != "not tried" or any(row[at] for row in cells)]
+    yield from markdown([heads[at] for at in kept], [[row[at] for at in kept] for row in cells])
+    unreached = dict.fromkeys(each for run in (*runs, *ours.values()) for each in run.unreached)
     yield from ("", f"Statements that no guest executed, so that no mutant of them can die: {len(unreached)}.")
 
 

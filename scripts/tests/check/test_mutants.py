@@ -100,7 +100,7 @@ TWINS = {
 
 def test_each_rule_and_case_has_a_mutant() -> None:
     killers = {killer for each in read_mutants(MUTANTS) for killer in each.killed_by}
-    for record in (Path(__file__).parents[1] / "dev/generated-mutants").glob("*.json"):
+    for record in (Path(__file__).parents[1] / "dev/generated-mutants").rglob("*.json"):
         killers |= {name for each in json.loads(record.read_bytes())["mutants"] for name in each["failed"]}
     listed = load_expected(LISTED, None)
     assert [name for name in listed if name not in TWINS and killers.isdisjoint(aliases(name))] == []

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,15 @@ from schedlib.dev.generated_mutants import (
     numbered,
     touched,
 )
-from schedlib.dev.mutants_page import End, GeneratedMutant, GeneratedMutantsDocument, recorded, score, share
+from schedlib.dev.mutants_page import (
+    End,
+    GeneratedMutant,
+    GeneratedMutantsDocument,
+    recorded,
+    score,
+    score_table,
+    share,
+)
 from schedlib.errors import SchedlineError
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.document import read
@@ -304,6 +313,19 @@ def test_the_score_of_each_function() -> None:
     for failed, survived in (((ours,), 1), ((ours, exported), 0)):
         row = GeneratedMutant("a.c", "f", 1, "constant", "a", "b", End.ASSERTION, "", failed)
         assert list(score([row])) == [("f", 1, 1 - survived, 0, survived, 0, 0)]
+        assert list(score([row], exported=False)) == [("f", 1, 1, 0, 0, 0, 0)]
+
+
+def test_a_suite_that_is_not_exported_has_a_row_of_its_own() -> None:
+    def run(end: End, *tests: str) -> GeneratedMutantsDocument:
+        row = GeneratedMutant("a/b.c", "f", 1, "constant", "a", "b", end, "", tests)
+        kept: dict[str, Any] = {"tree": "", "sample": None, "seed": 0, "unreached": (), "wrong": ()}
+        return GeneratedMutantsDocument(schema="generated-mutants-1", mutants=(row,), **kept)
+
+    ours = {"sched_balance": run(End.ASSERTION, "sched_balance:tick_asks_an_idle_cpu")}
+    table = list(score_table([run(End.CRASH)], ours))
+    assert "| all | 1 | 0 | 1 | 0 | 0 | 100% |" in table
+    assert "| **sched_balance** | 1 | 1 | 0 | 0 | 0 | 100% |" in table
 
 
 def test_the_data_names_configurations_and_gives_reasons() -> None:
@@ -330,5 +352,5 @@ def test_a_failed_suite_ends_a_guest_when_its_line_is_whole() -> None:
 
 
 def test_a_record_is_written_as_it_is_kept() -> None:
-    for path in made_pages.MUTANTS_RECORDED.glob("*.json"):
+    for path in made_pages.MUTANTS_RECORDED.rglob("*.json"):
         assert recorded(read(path, GeneratedMutantsDocument, "")) == path.read_text()
