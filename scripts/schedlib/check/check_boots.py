@@ -38,6 +38,7 @@ class CheckPlan:
     options: CheckOptions = field(default_factory=CheckOptions)
     topology: Topology | None = None
     left_out: tuple[KunitSuite, ...] = ()
+    lost: tuple[tuple[frozenset[str], str], ...] = ()
 
     def tests(self, cpus: int) -> tuple[str, ...]:
         """The tests that a guest with this number of CPUs has to run."""
@@ -87,7 +88,8 @@ def boot_and_judge(
     # -k skips the known defect, unless its fix is expected.
     known = () if "fix-cluster-key" in plan.expected else ("-k",)
     programs = Programs(archive, known) if archive else None
-    rules, layout = our_rules(), None
+    rules = our_rules().without({each for ids, _ in plan.lost for each in ids})
+    layout = None
     with suppress(SchedlineError):  # a kernel may have no debug information
         layout = layout_of_built(kernel.build / "vmlinux", rules)
     for cpus in plan.classes:
@@ -98,7 +100,8 @@ def boot_and_judge(
             run = run_guest(argv, out / f"{name}.log", options.timeout or target.timeout)
         log, how = run.log.read_bytes(), run.ending
         judgement = judge(log, expected, ending=how, require=options.require, times=run.times, known_races=explained)
-        problems = list(not_held(rules, judgement.tests, plan.expected))
+        problems = [Problem("not-judged", 0, text, Verdict.ERROR) for _, text in plan.lost]
+        problems += not_held(rules, judgement.tests, plan.expected)
         if layout:
             problems += disagreements(rules, layout, judgement.tests, plan.expected)
         if options.sanitize:

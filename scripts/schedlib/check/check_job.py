@@ -35,10 +35,11 @@ from schedlib.check import report
 from schedlib.check.check_boots import CheckPlan, boot_and_judge, make_plan
 from schedlib.check.check_results import JudgedBoot
 from schedlib.check.check_verb import CheckOptions
+from schedlib.errors import DoesNotBuild
 from schedlib.guest import selftests
 from schedlib.guest.boot import Ending
 from schedlib.guest.command_line import accelerator
-from schedlib.kernel.build import Kernel, KernelPlan, compiler_version, plan_kernel, prepare_kernel
+from schedlib.kernel.build import Kernel, KernelPlan, compiler_version, plan_kernel, prepare_kernel, without_broken
 from schedlib.kernel.kconfig import Configuration
 from schedlib.kernel.machine import boot_id, build_id_of, machine_text
 from schedlib.kernel.targets import SANITIZED, choose, with_sanitizer
@@ -81,7 +82,9 @@ def _check(options: CheckOptions) -> Verdict:
         say(f"note: {reason}")
     if options.selftests:
         needed.insert(0, selftests.FRAGMENT)
-    kernel_plan = plan_kernel(tree, target, needed, changes=options.changes, expect=options.expect, base=options.base)
+    kernel_plan = plan_kernel(
+        tree, target, needed, changes=options.changes, expect=options.expect, base=options.base, in_part=True
+    )
     plan = make_plan(target, options, kernel_plan.composition.expected, kernel_plan.left_out)
     for cpus in plan.classes:
         plan.tests(cpus)
@@ -92,10 +95,11 @@ def _check(options: CheckOptions) -> Verdict:
     say(f"checking {kernel_plan.describe()} on {target.name}")
     out = results_directory(cache, options.out)
     with scratch(cache) as place:
-        kernel = prepare_kernel(cache, kernel_plan, place)
+        kernel, kernel_plan = _built(cache, kernel_plan, place)
+        left = replace(plan, left_out=kernel_plan.left_out, lost=kernel_plan.lost)
         archive = selftests.initramfs(kernel, tree, target, plan.programs()) if options.selftests else None
         accel = accelerator(cache, target, kernel.image)
-        boots = boot_and_judge(plan, kernel, out, accel, archive)
+        boots = boot_and_judge(left, kernel, out, accel, archive)
         fingerprint = _fingerprint(kernel, boots, kernel_plan.configuration)
         result = report.check_result(started, tree, kernel_plan.composition, boots, fingerprint)
     summary = report.Summary(result, out, options.command(target.name), plan.left_out)
@@ -107,6 +111,17 @@ def _check(options: CheckOptions) -> Verdict:
     if not any(boot.ending is Ending.TIMED_OUT for boot in boots):
         remember(earlier, result.status, out, lines)
     return result.status
+
+
+def _built(cache: Path, plan: KernelPlan, place: Path) -> tuple[Kernel, KernelPlan]:
+    """Build a kernel, with all suites that the tree compiles."""
+    home = plan.configuration
+    while True:
+        try:
+            return prepare_kernel(cache, plan, place, home), plan
+        except DoesNotBuild as error:
+            plan = without_broken(plan, error)
+            say(f"note: not judged: {plan.lost[-1][1]}")
 
 
 def _fingerprint(kernel: Kernel, boots: Sequence[JudgedBoot], configuration: Configuration) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from itertools import combinations
 from operator import eq, ge, le
@@ -163,6 +163,11 @@ class Rules:
         """These rules and others, about other structures."""
         pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
         return Rules(*(one | more if isinstance(one, dict) else one + more for one, more in pairs))
+
+    def without(self, ids: Collection[str]) -> Rules:
+        """All rules; some have no clauses, so that nothing of them is judged."""
+        gone = {rule.id for rule in self.rules if rule.id in ids}  # no signs
+        return replace(self, clauses=tuple(clause for clause in self.clauses if clause.rule not in gone))
 
     def changes(self) -> tuple[str, ...]:
         """The changes that made the rules, in order; none for those of packs."""

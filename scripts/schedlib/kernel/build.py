@@ -23,9 +23,9 @@ from schedlib.kernel.targets import Target
 from schedlib.options import ChangeOptions
 from schedlib.process import clean_environment, dying_with_us, version_of
 from schedlib.progress import step
-from schedlib.tree.compose import Composition, compose, refuse_conflicts, refuse_lost_members
+from schedlib.tree.compose import Composition, compose, lost_by, refuse_conflicts, refuse_lost_members, with_tests
 from schedlib.tree.kernel_tree import Tree, checked_out
-from schedlib.tree.suites import KunitSuite, left_out
+from schedlib.tree.suites import KunitSuite, left_out, suite_table
 
 _REPRODUCIBLE = {
     "KBUILD_BUILD_TIMESTAMP": "2000-01-01",
@@ -61,7 +61,9 @@ class Kernel:
 class KernelPlan:
     """What to build: `commit`, which is the composition's own unless something was added on top.
 
-    `left_out`: suites that cannot be built because this tree is too old.
+    Attributes:
+        left_out: suites that cannot be built.
+        lost: rules that cannot be judged, and why; no rules where it is a suite that does not compile.
     """
 
     tree: Tree
@@ -70,6 +72,7 @@ class KernelPlan:
     configuration: Configuration
     commit: str
     left_out: tuple[KunitSuite, ...] = ()
+    lost: tuple[tuple[frozenset[str], str], ...] = ()
 
     def describe(self) -> str:
         """The tree with the state of each change, for people."""
@@ -86,8 +89,11 @@ def plan_kernel(
     changes: ChangeOptions | None = None,
     expect: Collection[str] | None = None,
     base: str | None = None,
+    in_part: bool = False,
 ) -> KernelPlan:
     """Compose a tree, see compose(), and choose its configuration: the target's, and more fragments on top.
+
+    `in_part`: the caller tells KernelPlan.lost. Else a member that the tree has lost is an error.
 
     Raises SchedlineError: a tool is missing, an id is unknown, a change does not apply, or a suite that has to judge an
     expected change cannot be built.
@@ -95,16 +101,44 @@ def plan_kernel(
     changes = changes or ChangeOptions()
     composition = compose(tree, with_=changes.with_, without=changes.without, expect=expect, base=base)
     refuse_conflicts(composition)
-    return composed_kernel(tree, target, composition, fragments)
+    return composed_kernel(tree, target, composition, fragments, in_part=in_part)
 
 
-def composed_kernel(tree: Tree, target: Target, composition: Composition, fragments: Sequence[str] = ()) -> KernelPlan:
+def composed_kernel(
+    tree: Tree, target: Target, composition: Composition, fragments: Sequence[str] = (), *, in_part: bool = False
+) -> KernelPlan:
     """Choose the configuration for a tree that is composed already; SchedlineError as plan_kernel()."""
     doctor.require(["build", target.name])
-    refuse_lost_members(tree, composition.commit)
+    lost = []
+    if in_part:
+        lost = [(ids, f"{each.observed}; {each.next_step}") for ids, each in lost_by(tree, composition.commit)]
+    else:
+        refuse_lost_members(tree, composition.commit)
     lacking = left_out(tree, composition.expected)
     configuration = load([target.name, *fragments]).without([suite.option for suite in lacking])
-    return KernelPlan(tree, target, composition, configuration, composition.commit, lacking)
+    return KernelPlan(tree, target, composition, configuration, composition.commit, lacking, tuple(lost))
+
+
+def without_broken(plan: KernelPlan, error: DoesNotBuild) -> KernelPlan:
+    """A plan without the suite that does not compile, as the tree lacks something that it tests; or raises the error.
+
+    One that is a unit of its own goes with all that its option builds.
+    """
+    found = re.search(r"kernel/sched/tests/(\w+\.c):\d+:.*", error.observed)
+    left = [suite for suite in suite_table().values() if suite not in plan.left_out]
+    its = next((suite for suite in left if found and suite.source == found[1]), None)
+    if not found or not its:
+        raise error
+    if its.included_by:
+        gone = [its]
+        commit = with_tests(plan.tree, plan.commit, [its.name, *(suite.name for suite in plan.left_out)])
+        plan = replace(plan, commit=commit)
+    else:
+        gone = [suite for suite in left if suite.option == its.option]
+        plan = replace(plan, configuration=plan.configuration.without([its.option]))
+    names = ", ".join(suite.name for suite in gone)
+    lost = (frozenset[str](), f"{names}: {found[0]}")
+    return replace(plan, left_out=(*plan.left_out, *gone), lost=(*plan.lost, lost))
 
 
 def prepare_kernel(cache: Path, plan: KernelPlan, place: Path, home: Configuration | None = None) -> Kernel:

@@ -84,9 +84,7 @@ def _of_tree(options: LayoutOptions, rules: Rules) -> tuple[list[JudgedColumn], 
     lost: list[SchedlineError] = []
     if not options.of_packs:
         for ids, error in lost_by(tree, composition.commit):
-            # A rule that is judged in part is not judged.
-            its = [rule.id for rule in rules.rules if rule.id in ids]
-            lost.append(SchedlineError(f"{', '.join(its) or 'a sign'}: {error.observed}", error.next_step))
+            lost.append(error)
             rules = replace(rules, rules=tuple(rule for rule in rules.rules if rule.id not in ids))
     else:
         read = partial(tree.read, commit=composition.commit)

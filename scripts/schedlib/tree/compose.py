@@ -119,15 +119,19 @@ def declarations_of(tree: Tree, commit: str) -> Source:
     return read_source(lambda file: tree.read(file, commit))
 
 
-def with_tests(tree: Tree, commit: str) -> str:
+def with_tests(tree: Tree, commit: str, without: Collection[str] = ()) -> str:
     """A commit with our KUnit tests as it needs them, on top of a commit that may have them already.
+
+    Suites in `without` are not included into files of the kernel.
 
     The tests depend on the commit: the tables list its structures, and an older kernel gets replacements for what it
     lacks. So call this again when a change or a patch was applied.
     """
     files = {name: path.read_bytes() for name, path in kunit_files().items()}
-    files[TABLE] = rule_table(our_rules(), declarations_of(tree, commit)).encode()
-    wanted = hooks(suite_table().values())
+    # A rule that is judged in part is not judged.
+    rules = our_rules().without({each for ids, _ in lost_by(tree, commit) for each in ids})
+    files[TABLE] = rule_table(rules, declarations_of(tree, commit)).encode()
+    wanted = hooks(suite for suite in suite_table().values() if suite.name not in without)
     lacking = lacking_features(tree, commit)
     if lacking:
         wanted = {file: (option, [_COMPAT, *names]) for file, (option, names) in wanted.items()}
@@ -139,8 +143,13 @@ def with_tests(tree: Tree, commit: str) -> str:
 
 
 def lost_by(tree: Tree, commit: str) -> list[tuple[frozenset[str], SchedlineError]]:
-    """What refuse_lost_members() refuses, all of it, with the rules that name it."""
-    return [*lost_members(our_rules(), declarations_of(tree, commit), present_changes(tree, commit))]
+    """What refuse_lost_members() refuses, all of it, with the rules that name it: they cannot be judged."""
+    rules, found = our_rules(), []
+    for ids, error in lost_members(rules, declarations_of(tree, commit), present_changes(tree, commit)):
+        its = [rule.id for rule in rules.rules if rule.id in ids]
+        told = SchedlineError(f"{', '.join(its) or 'a sign'}: {error.observed}", error.next_step)
+        found.append((ids, told))
+    return found
 
 
 def refuse_lost_members(tree: Tree, commit: str) -> None:

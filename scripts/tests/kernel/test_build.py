@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from conftest import build, git
-from schedlib.errors import SchedlineError
-from schedlib.kernel.build import Kernel, first_error
+from schedlib.errors import DoesNotBuild, SchedlineError
+from schedlib.kernel.build import Kernel, KernelPlan, first_error, plan_kernel, without_broken
 from schedlib.kernel.kconfig import Configuration
-from schedlib.kernel.targets import Target
+from schedlib.kernel.targets import TARGETS, Target
 from schedlib.tree.kernel_tree import Tree, open_kdir
 
 pytestmark = pytest.mark.tools
@@ -124,6 +124,30 @@ def test_failing_build_shows_the_first_error_and_is_not_trusted(tree: Tree, cach
     for _ in range(2):
         with pytest.raises(SchedlineError, match=r"sched\.h:7: error: no such field"):
             made_of(cache, broken)
+
+
+def test_a_suite_that_does_not_compile_leaves_the_others(kernel: Path, cache: Path) -> None:
+    """A function that the tree calls otherwise, and nothing was judged."""
+    plan = plan_kernel(open_kdir(cache, kernel), TARGETS["uml"], in_part=True)
+    place = (
+        "the kernel does not build:\n    {}kernel/sched/tests/{}.c:7:9: error: implicit declaration of 'f'\n  7 | f();"
+    )
+
+    def broken(plan: KernelPlan, name: str) -> KernelPlan:
+        return without_broken(plan, DoesNotBuild(place.format("/x/", name), ""))
+
+    less = broken(broken(plan, "sched_cluster_kunit"), "sched_cpupri_private")
+    assert [suite.name for suite in less.left_out] == ["sched_cluster", "sched_cpupri", "sched_cpupri_private"]
+    (_, cluster), (_, cpupri) = less.lost
+    assert cluster == "sched_cluster: kernel/sched/tests/sched_cluster_kunit.c:7:9: error: implicit declaration of 'f'"
+    assert cpupri.startswith("sched_cpupri, sched_cpupri_private: ")
+    fair = less.tree.read("kernel/sched/fair.c", less.commit) or ""
+    assert "sched_balance_kunit.c" in fair and "sched_cluster_kunit.c" not in fair
+    assert plan.configuration.values.keys() - less.configuration.values.keys() == {"CONFIG_SCHED_CPUPRI_KUNIT_TEST"}
+    # What is no suite's, or was left out, is an error as before.
+    for name in ("sched_test_topology", "sched_cluster_kunit"):
+        with pytest.raises(DoesNotBuild):
+            broken(less, name)
 
 
 @pytest.mark.parametrize(

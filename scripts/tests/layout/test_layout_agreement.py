@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from toys import real_rules, toy, unaligned
 
-from schedlib.check.check_boots import disagreements, not_held
+from schedlib.check.check_boots import CheckPlan, boot_and_judge, disagreements, not_held
 from schedlib.console.judge import TestOutcome as Outcome
 from schedlib.console.judge import TestResult as Result
+from schedlib.kernel.build import Kernel
+from schedlib.kernel.targets import TARGETS
 from schedlib.layout import rule_judge
 from schedlib.layout.rule_judge import Layout
 from schedlib.verdict import Verdict
@@ -86,6 +89,22 @@ def test_a_rule_that_the_kernel_could_not_judge_is_not_held() -> None:
         ("not-held", Verdict.INCONCLUSIVE, "not held here (too large): rd-lines.R3"),
     ]
     assert list(disagreements(real_rules(), toy(), tests, EVERYTHING)) == []
+
+
+def test_a_rule_that_names_a_lost_member_is_an_error_beside_what_is_judged(tmp_path: Path) -> None:
+    image = tmp_path / "vmlinux"
+    image.write_text("#!/bin/sh\necho Linux version 7.3\n")
+    image.chmod(0o755)
+    lost = ((frozenset({"rq-order.Q4"}), "rq-order.Q4: this tree has no rq.clock_task"),)
+    plan = CheckPlan(TARGETS["uml"], (8,), EVERYTHING, lost=lost)
+    (boot,) = boot_and_judge(plan, Kernel(image, tmp_path, ""), tmp_path, "")
+    assert [(each.verdict, each.text) for each in boot.problems if each.kind == "not-judged"] == [
+        (Verdict.ERROR, "rq-order.Q4: this tree has no rq.clock_task")
+    ]
+    # The debug information has what is left of it.
+    result = Result("sched_layout:rq_order:rq-order.Q4", Outcome.SKIP, "n/a: nothing of it is in this tree")
+    assert [*disagreements(real_rules(), toy(), [result], EVERYTHING)]
+    assert not [*disagreements(real_rules().without({"rq-order.Q4"}), toy(), [result], EVERYTHING)]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ import toys
 from layout_command import read, run
 
 from conftest import git
+from schedlib.contracts.c_tables import TABLE
 from schedlib.errors import SchedlineError
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout import columns, kernel_versions
@@ -33,9 +34,10 @@ from schedlib.layout.layout_options import (
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.rule_judge import Layout
 from schedlib.names import rule_ids
-from schedlib.options import TreeOptions
+from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.paths import PROJECT
 from schedlib.progress import say
+from schedlib.tree.compose import TESTS_DIRECTORY
 from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict
 
@@ -188,6 +190,12 @@ def test_a_new_name_leaves_the_other_rules_judged(
     for words in (["explain", "Q1"], ["emit"]):
         with pytest.raises(SchedlineError, match=r"this tree has no rq\.nr_running in any"):
             run("layout", *words, "--kdir", str(other))
+    # Nor does the kernel judge it. The sign, by which it knows the change, stays.
+    kernel, composition = columns.composed_tree(TreeOptions(other, None), ChangeOptions())
+    table = kernel.read(f"{TESTS_DIRECTORY}/{TABLE}", composition.commit) or ""
+    rules = dict(re.findall(r'RULE\("([\w.-]+)",\s*".*",\s*(\{ \}|KEEP)', table))
+    assert (rules["rq-order.Q1"], rules["rq-order.Q4"]) == ("{ }", "KEEP")
+    assert re.search(r'"rq-order", CLAUSES\(KEEP', table)
     git(other, "commit", "--quiet", "--all", "--message", "A new name")
     patched = patch(other, tmp_path, ("u32 nr_queued;", "u32 nr_queued; u32 stranger;"))
     assert run(*patched) is Verdict.INCONCLUSIVE
