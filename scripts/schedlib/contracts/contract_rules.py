@@ -165,8 +165,8 @@ class Rules:
         return Rules(*(one | more if isinstance(one, dict) else one + more for one, more in pairs))
 
     def without(self, ids: Collection[str]) -> Rules:
-        """All rules; some have no clauses, so that nothing of them is judged."""
-        gone = {rule.id for rule in self.rules if rule.id in ids}  # no signs
+        """All rules; some have no clauses, so that nothing of them is judged. The signs of changes stay."""
+        gone = {rule.id for rule in self.rules} & {*ids}
         return replace(self, clauses=tuple(clause for clause in self.clauses if clause.rule not in gone))
 
     def changes(self) -> tuple[str, ...]:
