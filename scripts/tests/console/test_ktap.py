@@ -123,6 +123,23 @@ def test_result_line(line: str, name: str, status: str, reason: str) -> None:
 GOOD = "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n    1..2\n    ok 1 a\n    ok 2 b\nok 1 s\n"
 
 
+FAILED = "    # a: EXPECTATION FAILED at a.c:1\n"
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        (f"{FAILED}    not ok 1 a\n", []),
+        (f"    not ok 1 a\n{FAILED}", []),
+        (f"    ok 1 a\n{FAILED}", [("b", 7)]),
+        (f"{FAILED}{FAILED}    ok 1 a # SKIP no\n", [("a", 6)]),
+    ],
+)
+def test_failed_expectation_belongs_to_the_next_result_or_to_its_own(new: str, expected: list[tuple[str, int]]) -> None:
+    flaws = stream(GOOD.replace("    ok 1 a\n", new, 1).replace("\nok 1 s", "\nnot ok 1 s")).flaws
+    assert [(flaw.test, flaw.line) for flaw in flaws if flaw.kind == "expectation"] == expected
+
+
 def test_what_was_running() -> None:
     text = GOOD[: GOOD.index("    ok 2")] + "    # b: about to hang\n"
     (found,) = stream(text).streams
