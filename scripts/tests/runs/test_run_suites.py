@@ -35,6 +35,8 @@ def test_the_commands_of_the_mails_are_theirs_and_groups_are_never_none(monkeypa
     assert cyclictest[cyclictest.index("-D") + 1] == "60"
     assert rows["storm-mail"] == ("-m", "1", "-l", "13", "-c", "4800")
     assert {"--cyclic", "{cpus}", "--cyclic-policy", "fifo", "--minimize"} <= set(rows["stress-ng-mail"])
+    ffmpeg = next(row for row in load_suite("mails").rows if row.tool == "ffmpeg")
+    assert ffmpeg.to_argv()[0] == "--seconds" and ffmpeg.realtime and not ffmpeg.required
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {3})
     row = next(row for row in load_suite("rt").rows if row.tool == "pi_stress")
     assert row.to_argv()[row.to_argv().index("-g") + 1] == "1"
