@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from schedlib import TOOL
 from schedlib.errors import SchedlineError
@@ -67,7 +68,8 @@ class LevelSeries(Strict, frozen=True):
         verdicts: of the metric in each gate.
         changes: places of the change points: each is the first behind the change.
         means: between the change points.
-        worse: how much worse the last mean is than the best before it, in change_unit; 0 if it is not worse.
+        compared: two levels, a good one and the last: between change points, or of three values.
+        worse: how much worse the last of these is, in change_unit; 0 if it is not worse.
         chained: sum of the gates' own changes for the worse in this time, in change_unit; null if the base of one is
             not the candidate of the one before it, or if all have the same base.
         status: FAIL: it crept, and the gates' own changes show at least half of it, beyond their noise; INCONCLUSIVE:
@@ -92,6 +94,7 @@ class LevelSeries(Strict, frozen=True):
     chained: Number | None
     status: Verdict
     reason: str
+    compared: tuple[Number, Number] | UnsetType = UNSET
 
 
 class HistoryDocument(Document, frozen=True, kw_only=True):
@@ -271,18 +274,20 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
         moved = sign * (now - before)
         return (100 * moved / abs(before) if before else 0.0) if percent else moved
 
-    worse, best = 0.0, 0
+    worse, best, compared = 0.0, 0, (means[0], means[-1])
     for place, mean in enumerate(means[:-1]):
         if (moved := worse_than(mean, means[-1])) > worse:
-            worse, best = moved, place
+            worse, best, compared = moved, place, (mean, means[-1])
     start = edges[best + 1]
     between, good, lengths = points[start:], points[start - 1], (start - edges[best], edges[-1] - edges[-2])
     if len(levels) < LEAST and (few := min(_FEW, len(levels) // 2)):
-        worse = max(0.0, worse_than(float(np.mean(levels[:few])), float(np.mean(levels[-few:]))))
+        compared = float(np.mean(levels[:few])), float(np.mean(levels[-few:]))
+        worse = max(0.0, worse_than(*compared))
     if (at := trend(levels, sign)) is not None:
-        moved = worse_than(float(np.mean(levels[at : at + _FEW])), float(np.mean(levels[-_FEW:])))
-        if moved > worse:
+        ends = float(np.mean(levels[at : at + _FEW])), float(np.mean(levels[-_FEW:]))
+        if (moved := worse_than(*ends)) > worse:
             worse, between, good, lengths = moved, points[at + 2 : -1], points[at + 1], (_FEW, _FEW)
+            compared = ends
     linked = all(_id(gate.candidate) == _id(after.base) for (gate, _), (after, _) in pairwise(between))
     chained: float | None = None
     shown, own = False, np.array([sign * (metric.change or 0.0) for _, metric in points])
@@ -324,6 +329,7 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
         chained=chained,
         status=status,
         reason=reason,
+        compared=compared,
     )
 
 
@@ -341,10 +347,11 @@ def history_text(found: HistoryDocument, gates: Sequence[GateDocument]) -> str:
         ]
         happened = "; ".join(filter(None, (_kernels(gate), ", ".join(odd))))
         out += wrapped(f"{gate.started:{_WHEN}} {gate.status.name}: {happened}")
-    rows = [("level", "gates", "first", "last", "worse", "creep")]
+    rows = [("two levels of", "gates", "good", "last", "worse", "creep")]
     for each in found.series:
         unit = " %" if each.change_unit == "%" else ""
-        values = str(len(each.levels)), f"{each.means[0]:.5g}", f"{each.means[-1]:.5g}", f"{each.worse:.1f}{unit}"
+        good, last = each.compared or (each.means[0], each.means[-1])
+        values = str(len(each.levels)), f"{good:.5g}", f"{last:.5g}", f"{each.worse:.1f}{unit}"
         rows.append((printable(each.name)[:26], *values, each.status.name))
     out += ["", *table(rows, "<26>6>11>11>9  <")]
     out += [row for each in _no_pass(gates) for row in wrapped(f"no PASS: {each}")]

@@ -115,6 +115,17 @@ def test_a_slope_seldom_passes(name: str) -> None:
     assert found.count(Verdict.FAIL) >= 4
 
 
+@pytest.mark.parametrize("name", SLOPES)
+def test_the_table_shows_the_levels_that_are_compared(name: str) -> None:
+    """It showed the means between the change points: often one mean, and beside it how much worse that had become."""
+    for seed in range(10):
+        gates = chain(np.random.default_rng(seed), SLOPES[name])
+        found = history_of(gates)
+        row = next(line for line in history_text(found, gates).splitlines() if line.startswith("timer.p99  "))
+        _, _, good, last, worse, *_ = row.split()
+        assert max(0.0, 100 * (float(last) / float(good) - 1)) == pytest.approx(float(worse), abs=0.1)
+
+
 def test_a_history_with_a_failed_gate_is_no_pass() -> None:
     """Also if it failed because of lost boots, and no metric did."""
     flat = chain(np.random.default_rng(4), [0.0] * 12)
