@@ -68,6 +68,7 @@ def cases() -> Iterator[tuple[str, str, GateCase]]:
         yield "no change", name, GateCase(model)
     yield "no change", "candidate twice as noisy", GateCase(usual, spread=2)
     yield "no change", "20 us on a 1 us clock", GateCase(quiet, clock=0.05)
+    yield "no change", "20 us on it, noise of 5 %", GateCase(usual, clock=0.05)
     yield "no change", "7 us on a 1 us clock", GateCase(quiet, clock=1 / 7.2)
     for name, model in MODELS.items():
         yield "at detect", name, GateCase(model, DETECT)

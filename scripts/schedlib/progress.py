@@ -10,7 +10,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 _TICK = 1.0
@@ -122,6 +122,11 @@ UNSAFE = dict.fromkeys(
 def counted(number: int, what: str, several: str = "") -> str:
     """A number and what is counted: `1 instance`, `2 instances`. several: where `s` does not make it."""
     return f"{number} {what if number == 1 else several or what + 's'}"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first names; dots stand for others."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def printable(text: str, keep: str = "") -> str:

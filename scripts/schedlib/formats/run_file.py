@@ -33,6 +33,9 @@ BY_FILE_TIME = "times of the files"
 BY_START = "start times in the files"
 """Values of the fingerprint entry `order`: where the order of the runs comes from."""
 
+BEYOND = "beyond the histogram"
+"""In the reason of an absent quantile that was measured, and is larger than a histogram shows."""
+
 AGAIN = "do that run again, or move the file elsewhere"
 
 _is_name = lru_cache(10_000)(re.compile(METRIC).match)

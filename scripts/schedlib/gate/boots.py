@@ -121,6 +121,7 @@ class Side:
         absent: for each metric (or prefix of its name) that this machine cannot show, the reason.
         contents: for refuse_copies(): the content() and the path of each run that tells itself.
         machines: their machine_id, if runs tell it. Without a disk it is another one in each boot.
+        lost: how many other boots are known to be lacking.
     """
 
     name: str
@@ -132,15 +133,17 @@ class Side:
     absent: dict[Key, str] = field(default_factory=dict)
     contents: list[tuple[int, str]] = field(default_factory=list)
     machines: set[str] = field(default_factory=set)
+    lost: int = 0
 
     @property
     def kernel(self) -> str:
         return ", ".join(sorted(self.fingerprint.get("kernel", ()))) or "unknown kernel"
 
     def with_tool(self, tool: str) -> Side:
-        return replace(self, boots=tuple(boot for boot in self.boots if tool in boot.runs))
+        boots = tuple(boot for boot in self.boots if tool in boot.runs)
+        return replace(self, boots=boots, lost=self.lost + len(self.boots) - len(boots))
 
-    def first(self, boots: int) -> Side:
+    def first(self, boots: int | None) -> Side:
         return replace(self, boots=self.boots[:boots])
 
     def why_absent(self, key: Key) -> str | None:

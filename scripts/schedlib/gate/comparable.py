@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate, combinations, pairwise
 from math import comb, isfinite
 from pathlib import Path
-from statistics import median
+from statistics import median, median_high
 from typing import TYPE_CHECKING, NamedTuple
 
 from schedlib.errors import SchedlineError
@@ -23,6 +23,7 @@ from schedlib.gate.boots import FOREIGN, LIMITS, STEAL, THROTTLED, UNRECORDED, K
 from schedlib.gate.gate_options import CUT, PLAN_FILE, PROGRESS_FILE
 from schedlib.gate.rules import Gate
 from schedlib.paths import PLAN
+from schedlib.progress import counted, listed
 from schedlib.runs.plan import RunPlan
 from schedlib.verdict import Verdict
 
@@ -44,7 +45,8 @@ _ALWAYS_FEWER = 1.25
 _SAMPLES_FACTOR = 5
 """No run has more samples than so many times another of its kernel."""
 
-_SAY_WHY = "What crashes or hangs leaves none; if there is another reason, say it: --incomplete REASON"
+_TWICE = "Is a run there twice, or do the others lack one?"
+SAY_WHY = "What crashes or hangs leaves none; if there is another reason, say it: --incomplete REASON"
 _MOST_TOLD = 3
 """So many lost attempts of a kernel are told one by one."""
 
@@ -120,13 +122,14 @@ def _order(base: Side, candidate: Side) -> str:
     return "".join(kind for _, kind in sorted(kinds))
 
 
-def order_problem(base: Side, candidate: Side) -> str:
-    """Why a drift of the machine could look like a difference of the kernels."""
-    leads = accumulate(1 if kind == "A" else -1 for kind in _order(base, candidate))
+def order_problem(base: Side, candidate: Side, boots: int) -> str:
+    """Why a drift of the machine could look like a difference of the kernels in the first boots."""
+    leads = accumulate(1 if kind == "A" else -1 for kind in _order(base.first(boots), candidate.first(boots)))
     furthest = max(map(abs, leads), default=0)
-    allowed = _LEAD + abs(len(base.boots) - len(candidate.boots))
-    ahead = f"one kernel was booted {furthest} times more than the other at some point"
-    return f"{ahead}, so a drift could look like a change" if furthest > allowed else ""
+    lacking = base.lost + candidate.lost + abs(len(base.boots) - len(candidate.boots))
+    why = "without the boots that are lacking, " if furthest <= _LEAD + lacking else ""
+    ahead = f"{why}one kernel was booted {furthest} times more than the other at some point"
+    return f"{ahead}, so a drift could look like a change" if furthest > _LEAD else ""
 
 
 def in_pairs(campaign: Campaign | None, base: Side, candidate: Side) -> bool:
@@ -299,18 +302,17 @@ def losses(found: Sequence[Attempts], sides: Sequence[Side]) -> tuple[str, Verdi
         ends = f" ({'; '.join([*lost[:_MOST_TOLD], *more])})" if lost else ""
         open_ones = ", and one has not ended" if len(known) < len(attempts.ends) else ""
         told.append(f"{side.name} lost {len(lost)} of {len(known)} attempts{ends}{open_ones}")
-    said = "; ".join(told)
-    if not all(each.planned for each in found):
-        said += f". No plan: {UNSEEN}"
-    if candidate and not sides[1].boots:
-        return f"{said}. No boot of the candidate gave a run", Verdict.FAIL
     chance = more_by_chance(len(ended[0]), len(base), len(ended[1]), len(candidate))
-    if chance <= LOSSES_ALPHA:
-        return f"{said}. Equal kernels seldom differ so much: p = {chance:.2g} (Fisher)", Verdict.FAIL
-    if len(candidate) * len(ended[0]) > len(base) * len(ended[1]):
-        why = f"that may be chance ({chance:.2g}), or a kernel that crashes: see why it was lost, and begin again"
-        return f"{said}; {why}", Verdict.INCONCLUSIVE
-    return said, Verdict.PASS
+    verdict, why = Verdict.PASS, ""
+    if candidate and not sides[1].boots:
+        verdict, why = Verdict.FAIL, ". No boot of the candidate gave a run"
+    elif chance <= LOSSES_ALPHA:
+        verdict, why = Verdict.FAIL, f". Equal kernels seldom differ so much: p = {chance:.2g} (Fisher)"
+    elif len(candidate) * len(ended[0]) > len(base) * len(ended[1]):
+        why = f"; that may be chance ({chance:.2g}), or a kernel that crashes: see why it was lost, and begin again"
+        verdict = Verdict.INCONCLUSIVE
+    unseen = "" if all(each.planned for each in found) else f". No plan: {UNSEEN}"
+    return f"{'; '.join(told)}{why}{unseen}", verdict
 
 
 def never_up(campaign: Campaign | None, directory: Path, name: str) -> Side | None:
@@ -343,9 +345,13 @@ class Attempts(NamedTuple):
     planned: bool
     removed: Sequence[str]
 
+    @property
+    def lost(self) -> int:
+        return sum(map(bool, self.ends))
+
     def why_incomplete(self, side: Side) -> str:
         """What somebody removed; empty if nothing."""
-        return f"{side.name}: {'; '.join(self.removed[:_MOST_TOLD])}. {_SAY_WHY}" if self.removed else ""
+        return f"{side.name}: {'; '.join(self.removed[:_MOST_TOLD])}. {SAY_WHY}" if self.removed else ""
 
 
 def tells_all(campaign: Campaign | None, sides: Sequence[Side]) -> bool:
@@ -382,7 +388,8 @@ def attempts_of(campaign: Campaign | None, directory: Path, side: Side) -> Attem
         # Somebody may have given the directory another name.
         boot = read_run(there[0]).fingerprint["boot_id"] if there else place.name
         lacking = len(order) - len(there)
-        begun[boot] = f"{place.name} lacks {lacking} of {len(order)} runs" if lacking else ""
+        runs = f"lacks {lacking} of {len(order)} runs" if there else "has no run"
+        begun[boot] = f"{place.name} {runs}" if lacking else ""
         # One that still runs has some.
         if there and lacking and (boot, None) not in planned:
             removed.append(begun[boot])
@@ -407,16 +414,17 @@ def no_results(side: Side) -> str:
     """How many runs of a side failed, and the first of them."""
     if not side.failed:
         return ""
-    return f"{len(side.failed)} runs of {side.name} gave no result; the first: {side.failed[0]}"
+    return f"{counted(len(side.failed), 'run')} of {side.name} gave no result; the first: {side.failed[0]}"
 
 
 def refuse_fewer_runs(sides: Sequence[Side], tool: str) -> None:
-    """Reject boots of a side that have fewer runs of a tool than others have, of either side."""
-    runs = max((boot.runs.get(tool, 0) for side in sides for boot in side.boots), default=0)
-    for side in sides:
-        lacking = [boot.id for boot in side.boots if boot.runs.get(tool, 0) < runs]
-        if lacking and any(tool in boot.runs for boot in side.boots):
-            shown = ", ".join(lacking[:3]) + (", ..." if len(lacking) > 3 else "")
-            what = "no run" if runs == 1 else f"fewer than {runs} runs"
-            said = f"{side.name}: {what} of {tool} in {len(lacking)} of {len(side.boots)} boots ({shown})"
-            raise LacksMetric(side.name, f"{said}. {_SAY_WHY}")
+    """Reject boots of a side that have fewer runs of a tool than most have, of either side, or more."""
+    found = [(side, [(boot.runs.get(tool, 0), boot.id) for boot in side.boots]) for side in sides]
+    runs = max((median_high(count for count, _ in boots) for _, boots in found if boots), default=1) or 1
+    fewer = "no run" if runs == 1 else f"fewer than {runs} runs"
+    for sign, what, why in ((-1, fewer, SAY_WHY), (1, f"more than {counted(runs, 'run')}", _TWICE)):
+        for side, boots in found:
+            odd = [boot for count, boot in boots if sign * count > sign * runs]
+            if odd and any(tool in boot.runs for boot in side.boots):
+                said = f"{side.name}: {what} of {tool} in {len(odd)} of {len(side.boots)} boots ({listed(odd, 3)})"
+                raise LacksMetric(side.name, f"{said}. {why}")

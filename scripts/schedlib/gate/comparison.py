@@ -123,6 +123,8 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     if builds[0] == builds[1] != frozenset({NOT_RECORDED}):
         notes.append(gate_report.SAME_KERNEL)
     attempts = [comparable.attempts_of(campaign, place, side) for place, side in zip(both, sides, strict=False)]
+    for side, tried in zip(sides, attempts, strict=False):
+        side.lost = tried.lost
     failed = list(filter(None, map(comparable.no_results, (base, candidate))))
     if not options.incomplete and not read:
         failed += filter(None, map(comparable.Attempts.why_incomplete, attempts, sides))
@@ -138,17 +140,21 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
     # The boots of what is imported with --unit run are runs of one boot.
     one_boot = "run" in base.fingerprint.get("unit", ())
     lost, of_losses = comparable.losses(attempts, sides)
+    verdicts = [*([Verdict.ERROR] if failed else []), of_losses]
     if not one_boot:
         notes.append(lost if of_losses is Verdict.PASS else f"{of_losses.name}: {lost}")
     if options.incomplete:
         notes.append(f"incomplete, as you say: {printable(options.incomplete)}")
-    elif not comparable.tells_all(campaign, sides) and len(candidate.boots) < len(base.boots):
-        fewer = (
-            f"the candidate has {len(candidate.boots)} boots and the base {len(base.boots)}. A boot that crashed "
-            "leaves no run; if there is another reason, say it: --incomplete REASON"
+    elif (
+        of_losses is Verdict.PASS
+        and not comparable.tells_all(campaign, sides)
+        and len(candidate.boots) < len(base.boots)
+    ):
+        verdicts.append(Verdict.INCONCLUSIVE)
+        notes.append(
+            f"INCONCLUSIVE: the candidate has {len(candidate.boots)} boots and the base {len(base.boots)}. A boot that "
+            "crashed leaves no run; if there is another reason, say it: --incomplete REASON"
         )
-        rows = [_inconclusive(row, fewer) if row.verdict is Verdict.PASS else row for row in rows]
-        details.append(fewer)
     notes += dict.fromkeys(_weak_orders(gate, rows, (base, candidate)))
     if not gate.interleaved and not one_boot:
         notes.append("boots in any order, so a drift could look like a change, or hide one")
@@ -165,7 +171,6 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
             f"WARNING: these are runs of one boot of each kernel, counted as boots: {counts}. What differs from boot "
             "to boot is not in them, and it can be larger than the change. Boot both kernels several times to see it"
         )
-    verdicts = [*([Verdict.ERROR] if failed else []), of_losses]
     untold = {NOT_RECORDED} if one_boot else {NOT_RECORDED, BY_FILE_TIME}
     entries = {entry for side in sides for entry, values in side.fingerprint.items() if untold & values}
     lacking = ", ".join(sorted(entries))
@@ -177,7 +182,7 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
         details.append(f"{reason}. If you know that they do not, add --trust; the result will say so")
         verdicts.append(Verdict.INCONCLUSIVE)
     verdict = worst([*(row.verdict for row in rows), *verdicts])
-    look = next((row.boots[0] for row in rows if row.p is not None), None)
+    look = max((row.boots[0] for row in rows if row.p is not None), default=None)
     notes.append(looks_of(gate, look))
     told = tuple(map(_side, sides, directories, directories.values()))
     return GateDocument(
@@ -242,7 +247,7 @@ def _share(gate: Gate, rule: GateRule, middle: float, sides: Sequence[Side]) -> 
     chosen = [side.with_tool(rule.tool) for side in sides]
     boots = min(len(side.boots) for side in chosen)
     base, candidate, placebo = (side.first(boots) for side in chosen)
-    reason = comparable.order_problem(placebo, candidate) if gate.interleaved else ""
+    reason = comparable.order_problem(placebo, candidate, boots) if gate.interleaved else ""
     if boots < gate.looks[0]:
         reason = f"one of the three kernels has {boots} boots, not {gate.looks[0]}"
     if any(rule.key not in boot.figures for side in chosen for boot in side.boots):

@@ -80,19 +80,22 @@ class Decision(NamedTuple):
     doubtful: Flags
 
 
-def far_boots(base: Values, boots: Values, limits: Limits) -> Flags:
+def far_boots(base: Values, boots: Values, limits: Limits, step: Values | float) -> Flags:
     """Which boots of a kernel are bad: worse than the base's fence by more than `detect`.
 
     With normal values the fence is Tukey's, 2.7 standard deviations above the mean. It is found from the first
     quartile and from Q_n, the first quartile of the distances between any two boots, which is 0.45 standard deviations
     (Rousseeuw and Croux, Journal of the American Statistical Association 88, 1993). Half of the base's boots may be
     bad and move it little. One boot has no fence, so none is bad beside it.
+
+    Args:
+        step: of the clock; the fence is further by it, as boots of a coarse one have equal values, and Q_n is 0.
     """
     if base.shape[-1] < 2:
         return np.zeros(boots.shape, dtype=bool)
     distances = np.abs(base[..., :, None] - base[..., None, :])[..., *np.triu_indices(base.shape[-1], 1)]
     fence = np.quantile(base, 0.25, axis=-1) + 7.5 * np.quantile(distances, 0.25, axis=-1)
-    return np.asarray(limits.without(boots, limits.detect) > fence[..., None])
+    return np.asarray(limits.without(boots, limits.detect) > fence[..., None] + step)
 
 
 def look_evidence(
@@ -121,7 +124,7 @@ def look_evidence(
         over = statistics.count_worse(base, lowest) > base.shape[-1] ** 2 / 2
         doubtful = statistics.rank_p(base, budgeted) <= DOUBT
     within = p_of(limits.without(candidate + step, limits.detect), base)
-    far, far_base = (np.asarray(far_boots(base, each, limits).sum(axis=-1), float) for each in (candidate, base))
+    far, far_base = (np.asarray(far_boots(base, each, limits, step).sum(axis=-1), float) for each in (candidate, base))
     within = np.where(known, within, 1.0)
     return LookEvidence(p_of(base, candidate), within, np.asarray(over & known), np.asarray(doubtful), far, far_base)
 

@@ -26,7 +26,7 @@ from schedlib.formats.gate_document import GatesUsed, JudgedMetric, Method, fini
 from schedlib.formats.strict import Count, Moment, Number, Positive, Strict, Word
 from schedlib.formats.tables import table
 from schedlib.gate import statistics
-from schedlib.gate.comparable import LOSSES_ALPHA, UNSEEN, more_by_chance
+from schedlib.gate.comparable import LOSSES_ALPHA, SAY_WHY, UNSEEN, more_by_chance
 from schedlib.gate.decision import DOUBT, LookEvidence, decide, excess, far_boots, together
 from schedlib.gate.fleet_machines import SIDES, FleetMachine, LeftOut, read_fleet
 from schedlib.gate.gate_options import GateOptions
@@ -34,7 +34,7 @@ from schedlib.gate.gate_report import SAME_KERNEL, excluded, limits_of, p_of, pe
 from schedlib.gate.judging import UNIT_FACTOR, estimates, of_the_rule, scaled, told
 from schedlib.gate.judging import limits_of as limits_in_values
 from schedlib.gate.rules import EXCESS, Gate, GateRule, load_gate
-from schedlib.progress import counted, printable, wrapped
+from schedlib.progress import counted, listed, printable, wrapped
 from schedlib.verdict import Verdict, worst
 
 _BAD_SHARE = 0.01
@@ -142,8 +142,7 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
         verdicts.append(Verdict.INCONCLUSIVE)
         incomplete = (
             f"INCONCLUSIVE: {len(lacking)} of {len(machines)} machines have results of the base, and lack those of the "
-            f"candidate: {_first(lacking, 3)}. What crashes or hangs leaves none; if there is another reason, say it: "
-            "--incomplete REASON"
+            f"candidate: {listed(lacking, 3)}. {SAY_WHY}"
         )
     if not there and of_losses is not Verdict.FAIL:
         raise SchedlineError(
@@ -371,8 +370,8 @@ def _first_boots(rule: GateRule, machines: Sequence[FleetMachine], look: int) ->
             "within": within * known[:, 0],
             "budgeted": statistics.count_in_blocks(base, budgeted),
             "bad": (effect > _shift(rule, rule.detect)) & (statistics.rank_p(base, budgeted) <= _BAD_P),
-            "far": far_boots(base, candidate, limits).sum(axis=-1),
-            "far_base": far_boots(base, base, limits).sum(axis=-1),
+            "far": far_boots(base, candidate, limits, step).sum(axis=-1),
+            "far_base": far_boots(base, base, limits, step).sum(axis=-1),
         }
         for name, column in columns.items():
             found[name][here] = column
@@ -421,7 +420,7 @@ def _why_no_pass(rule: GateRule, here: npt.NDArray[Any], bad: Sequence[str], lef
     if _too_many(left_out, machines):
         return f"{len(left_out)} of {len(left_out) + machines} machines are left out: mend them, and repeat their boots"
     if len(bad) > _BAD_SHARE * machines:
-        return f"{len(bad)} machines are worse by more than {size}: {_first(bad, 3)}. Compare one alone: schedline gate"
+        return f"{len(bad)} machines are worse by more than {size}: {listed(bad, 3)}. Compare one alone: schedline gate"
     # A few bad boots of many are chance.
     far, far_base, boots = (int(here[each].sum()) for each in ("far", "far_base", "boots"))
     if far > max(far_base, _BAD_SHARE * boots):
@@ -492,10 +491,6 @@ def _wrapped(*texts: str) -> Iterator[str]:
     return (line for text in texts for line in wrapped(text))
 
 
-def _first(names: Sequence[str], most: int) -> str:
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
-
-
 def _short(model: str) -> str:
     return model.partition(", CPUs ")[0]
 
@@ -530,4 +525,4 @@ def _told(metric: FleetMetric, over_budget: str) -> Iterator[str]:
         if group.reason:
             yield from wrapped(f"    {group.verdict.name}: {group.reason}", 4)
         if group.bad and group.kind != "all":
-            yield from wrapped(f"    worst machines: {_first(group.bad, _LISTED)}", 4)
+            yield from wrapped(f"    worst machines: {listed(group.bad, _LISTED)}", 4)

@@ -144,7 +144,7 @@ def _read_machine(gate: Gate, incomplete: bool, place: Path) -> FleetMachine:
         found = [attempts_of(None, place / name, read.get(name, Side(name))) for name in SIDES]
     except SchedlineError as error:
         return machine.without(error.observed)
-    machine = replace(machine, attempts=tuple((sum(map(bool, each.ends)), len(each.ends)) for each in found))
+    machine = replace(machine, attempts=tuple((each.lost, len(each.ends)) for each in found))
     models = sides[0].fingerprint.get("machine", frozenset()) if sides else frozenset()
     if len(models) == 1:
         machine = replace(machine, model=min(models))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain
 from math import inf
 from typing import TypeVar
 
@@ -22,10 +23,16 @@ from schedlib.formats.gate_document import (
 from schedlib.formats.run_file import NOT_RECORDED
 from schedlib.formats.tables import table
 from schedlib.gate.rules import EXCESS
-from schedlib.progress import counted, printable, wrapped
+from schedlib.progress import counted, listed, printable, wrapped
 from schedlib.verdict import Verdict
 
 _Row = TypeVar("_Row", GateMetric, GateShare)
+
+_MOST_NAMED = 8
+"""So many metrics with a reason are named in a line."""
+
+_FIRST = 320
+"""So many characters the verdict's words have, so that the first ten lines also say what was compared."""
 
 _MOST_SHOWN = 12
 """How many metrics that are not judged are listed in the text."""
@@ -141,11 +148,14 @@ def last_line(status: Verdict, more: str) -> str:
 
 
 def beside(document: GateDocument) -> list[str]:
-    """What a reader has to know beside the verdict: slower in spite of a PASS, and bad boots of the base."""
-    bad = sorted({boot for row in document.metrics for boot in row.far_base})
-    of_all = f"{len(bad)} of {len(document.base.boots)}"
-    told = f"the base has bad boots of its own, {of_all}: {', '.join(bad)}" if bad else ""
-    return list(filter(None, (slower(document), told)))
+    """What a reader has to know beside the verdict: slower in spite of a PASS, and bad boots of the base, and of a
+    candidate that passes."""
+    told = [slower(document)]
+    for side, what in zip(document.sides, ("bad boots of its own", "bad boots"), strict=False):
+        far = (row.far_base if side is document.base else row.far for row in document.metrics)
+        if (bad := sorted(set(chain(*far)))) and (side is document.base or document.status is Verdict.PASS):
+            told.append(f"the {side.name} has {what}, {len(bad)} of {len(side.boots)}: {listed(bad, _MOST_NAMED)}")
+    return list(filter(None, told))
 
 
 def banner(document: GateDocument) -> str:
@@ -161,11 +171,17 @@ def banner(document: GateDocument) -> str:
         return f"{excluded(metrics)}{boots}"
     rows = [metric for metric in metrics if metric.verdict is verdict]
     if rows and verdict is Verdict.FAIL:
-        return "; ".join(f"{row.name} {_worse(row)}" for row in rows)
-    told = [f"{', '.join(names)}: {reason}" for reason, names in _reasons(rows).items()]
-    if verdict is Verdict.ERROR:
-        told += [f"{side.failed} runs of {side.name} gave no result" for side in document.sides if side.failed]
-    return "; ".join(told) or "; ".join(_first(document)) or "the notes say why"
+        return _fitting([f"{row.name} {_worse(row)}" for row in rows])
+    # Lost boots and failed runs stand before what the other boots say.
+    told = [note.removeprefix(f"{verdict.name}: ") for note in _first(document) if note != SAME_KERNEL]
+    told += [f"{listed(names, _MOST_NAMED)}: {reason}" for reason, names in _reasons(rows).items()]
+    return _fitting(told) or "the notes say why"
+
+
+def _fitting(told: Sequence[str]) -> str:
+    ends = accumulate(len(each) + 2 for each in told)
+    fit = max(1, sum(end <= _FIRST for end in ends))
+    return "; ".join([*told[:fit], *([f"{len(told) - fit} more below"] if told[fit:] else [])])
 
 
 def _worse(row: GateMetric) -> str:
@@ -192,10 +208,13 @@ def _first(document: GateDocument) -> list[str]:
 
 def excluded(metrics: Sequence[JudgedMetric]) -> str:
     """What a PASS excludes. Only a metric that has to be equal has no detect."""
-    return ", ".join(
-        f"{each.name} is not {each.detect:g}{per(each)} worse" if each.detect else f"{each.name} is equal in each run"
-        for each in metrics
-    )
+    found: dict[str, list[str]] = {}
+    for each in metrics:
+        what = f"not {each.detect:g}{per(each)} worse" if each.detect else "equal in each run"
+        found.setdefault(what, []).append(each.name)
+    if len(metrics) <= _MOST_NAMED:
+        return ", ".join(f"{name} is {what}" for what, names in found.items() for name in names)
+    return ", ".join(f"{counted(len(names), 'metric')}: {what}" for what, names in found.items())
 
 
 def told_of_share(share: GateShare) -> str:
@@ -221,7 +240,7 @@ def text(document: GateDocument) -> str:
     said = [*beside(document), banner(document)] if slower(document) else [banner(document), *beside(document)]
     said[0] = verdict + said[0].removeprefix(verdict)
     first = _first(document)
-    said += [note for note in first if note not in said[0]]
+    said += [note for note in first if note.removeprefix(verdict) not in said[0]]
     lines = [line for each in said for line in wrapped(each)]
     lines += [*_side(document.base), *_side(document.candidate)]
     lines += [line for each in document.notes if each not in first for line in wrapped(each)]

@@ -39,7 +39,8 @@ from schedlib.gate.decision import (
 )
 from schedlib.gate.gate_options import MOST_BOOTS
 from schedlib.gate.rules import EXCESS, MOST_BAD, Gate, GateRule
-from schedlib.gate.statistics import CONFIDENCE, Values
+from schedlib.gate.statistics import CONFIDENCE, Flags, Values
+from schedlib.progress import listed
 from schedlib.verdict import Verdict
 
 _LARGEST = 1e18
@@ -94,10 +95,10 @@ class Sample:
     def boots(self) -> int:
         return min(len(side.boots) for side in self.sides)
 
-    def first(self, boots: int) -> tuple[Side, Side]:
+    def first(self, boots: int | None) -> tuple[Side, Side]:
         return self.sides[0].first(boots), self.sides[1].first(boots)
 
-    def step(self, boots: int) -> float:
+    def step(self, boots: int | None) -> float:
         """One step of the coarser clock in the first boots, from all their runs; of a rate, one sample of a boot."""
         figures = [[boot.figures[self.rule.key] for boot in side.boots] for side in self.first(boots)]
         if self.rule.method is Method.RATE:
@@ -105,14 +106,19 @@ class Sample:
         base, candidate = (np.array([value for each in side for value in each.values]) for side in figures)
         return float(statistics.coarser_step(base, candidate))
 
-    def evidence(self, boots: int, *, pairs: bool) -> LookEvidence:
-        means = self.rule.method is not Method.RANK
-        step, values = np.asarray(self.step(boots)), (self.base[:boots], self.candidate[:boots])
-        return look_evidence(*values, limits_of(self.rule), step, means=means, pairs=pairs)
+    def evidence(self, boots: int, *, pairs: bool, step: float | None = None) -> LookEvidence:
+        means, known = self.rule.method is not Method.RANK, np.asarray(self.step(boots) if step is None else step)
+        values = self.base[:boots], self.candidate[:boots]
+        return look_evidence(*values, limits_of(self.rule), known, means=means, pairs=pairs)
+
+    def bad(self, boots: int | None = None) -> tuple[Flags, Flags]:
+        """Which of the first boots of base and candidate are bad; without a number, of all."""
+        base, limits, step = self.base[:boots], limits_of(self.rule), self.step(boots)
+        return far_boots(base, base, limits, step), far_boots(base, self.candidate[:boots], limits, step)
 
     def trouble(self, boots: int, gate: Gate) -> str:
         """Why the first boots cannot be compared: their order, or what happened beside one kernel. Else empty."""
-        if gate.interleaved and (order := order_problem(*self.first(boots))):
+        if gate.interleaved and (order := order_problem(*self.sides, boots)):
             return order
         if why := disturbed(*self.first(boots), self.rule.tool):
             return f"not comparable: {why}. Find the cause, and begin a new campaign"
@@ -131,12 +137,11 @@ class Sample:
 
     def behind(self, look: int, gate: Gate) -> str:
         """What boots behind the last look show, and a PASS would hide; empty if it is nothing."""
-        boots, limits = self.boots, limits_of(self.rule)
+        boots = self.boots
         if boots > look and self.evidence(boots, pairs=gate.pairs).doubtful:
             return f"all {boots} boots of each kernel look worse than the first {look}: begin a new campaign"
-        bad = far_boots(self.base, self.candidate, limits)
-        far, far_base = bad.sum(), far_boots(self.base, self.base, limits).sum()
-        if far / len(self.candidate) > far_base / len(self.base) and bad[look:].any():
+        of_base, bad = self.bad()
+        if bad.mean() > of_base.mean() and bad[look:].any():
             ids = ", ".join(boot.id for boot, odd in zip(self.sides[1].boots, bad, strict=True) if odd)
             return f"bad boots of the candidate behind the {look} that were judged: {ids}. Begin a new campaign"
         return ""
@@ -146,7 +151,8 @@ def judge(gate: Gate, base: Side, candidate: Side, *, incomplete: bool = False) 
     """Judge each gating metric, in the order of the file.
 
     The gate looks at the first boots of both kernels, as many as the gates file says, and ends at the first look at
-    which a metric fails, or at the last one. Later boots are not judged.
+    which a metric fails, or at the last one. Later boots are not judged. A metric with fewer boots than others keeps
+    what its own last look said, and does not pass.
 
     Args:
         incomplete: somebody knows why some boots have no run of a tool.
@@ -174,7 +180,8 @@ def sample_of(rule: GateRule, *sides: Side, incomplete: bool) -> GateMetric | Sa
     base, candidate = (side.with_tool(rule.tool) for side in sides)
     for side in (base, candidate):
         if short := sum(len(boot.values(rule.key)) < boot.runs[rule.tool] for boot in side.boots):
-            reason = f"{side.name}: runs of {rule.tool} in {short} of {len(side.boots)} boots lack it"
+            why = f" ({said})" if (said := side.why_absent(rule.key)) else ""
+            reason = f"{side.name}: runs of {rule.tool} in {short} of {len(side.boots)} boots lack it{why}"
             raise LacksMetric(side.name, f"{reason}; the missing ones could be the slow ones")
         if len(side.boots) > MOST_BOOTS:
             raise OfOneSide(
@@ -288,21 +295,25 @@ def few_for(name: str, figure: Figure) -> str:
 
 
 def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]:
-    there = min((sample.boots for sample in samples), default=0)
-    looks = [look for look in gate.looks if look <= there]
+    most = max((sample.boots for sample in samples), default=0)
+    looks = [look for look in gate.looks if look <= most]
     if not looks:
-        return [_row(sample, there, _too_few(gate, sample)) for sample in samples]
+        return [_row(sample, sample.boots, _too_few(gate, sample)) for sample in samples]
     for look in looks:
-        troubles = [sample.trouble(look, gate) for sample in samples]
-        whole = together(sample.evidence(look, pairs=gate.pairs) for sample in samples)
-        usable = np.array([not trouble for trouble in troubles])
-        whole = whole._replace(worse=np.where(usable, whole.worse, 1.0), within=np.where(usable, whole.within, 1.0))
-        found = decide(whole, gate.alpha, gate.looks, gate.family, look)
+        own = [max((each for each in looks if each <= min(look, sample.boots)), default=0) for sample in samples]
+        both = list(zip(samples, own, strict=True))
+        troubles = [sample.trouble(boots, gate) if boots else _too_few(gate, sample) for sample, boots in both]
+        whole = together(sample.evidence(boots or sample.boots, pairs=gate.pairs) for sample, boots in both)
+        usable, here = np.array([not trouble for trouble in troubles]), np.array(own) == look
+        tested = whole._replace(
+            worse=np.where(usable, whole.worse, 1.0), within=np.where(usable & here, whole.within, 1.0)
+        )
+        found = decide(tested, gate.alpha, gate.looks, gate.family, look)
         if found.failed.any():
             break
     rows = []
-    for place, (sample, trouble) in enumerate(zip(samples, troubles, strict=True)):
-        row = _row(sample, look, trouble)
+    for place, ((sample, boots), trouble) in enumerate(zip(both, troubles, strict=True)):
+        row = _row(sample, boots or sample.boots, trouble)
         if not trouble:
             verdict, over = Verdict.INCONCLUSIVE, False
             if found.failed[place]:
@@ -310,8 +321,7 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
             elif found.passed[place] and (reason := sample.behind(look, gate)):
                 pass
             elif found.passed[place]:
-                verdict, over = Verdict.PASS, bool(whole.over_budget[place])
-                reason = f"bad boots of the candidate: {', '.join(row.far)}" if row.far else ""
+                verdict, over, reason = Verdict.PASS, bool(whole.over_budget[place]), ""
             elif found.failed.any():
                 reason = "not settled when the gate failed"
             else:
@@ -361,8 +371,8 @@ def _row(sample: Sample, boots: int, reason: str) -> GateMetric:
     # What becomes 0 has changed by -100 %, and nothing can change by more than that.
     least = -inf if rule.absolute else -100.0
     far_base, far = (
-        tuple(boot.id for boot, bad in zip(side.boots, far_boots(base, values, limits_of(rule)), strict=False) if bad)
-        for side, values in zip(sample.sides, (base, candidate), strict=True)
+        tuple(boot.id for boot, bad in zip(side.boots, found, strict=False) if bad)
+        for side, found in zip(sample.sides, sample.bad(boots), strict=True)
     )
     figures = dict(zip(("base", "candidate"), middles, strict=True), change=max(change, least), of_medians=of_medians)
     figures |= {"low": max(min(ends), least), "high": max(*ends, least)}
@@ -379,10 +389,10 @@ def _too_few(gate: Gate, sample: Sample) -> str:
 
 
 def _lacking(sample: Sample, boots: int) -> str:
-    """What to boot; empty if another metric is the one that lacks boots."""
+    """What to boot."""
     (base, first), (candidate, second) = ((max(0, boots - len(side.boots)), side.name) for side in sample.sides)
     if base == candidate:
-        return f": boot each kernel {base} more times" if base else ""
+        return f": boot each kernel {base} more times"
     more = " and ".join(
         f"{number} more of the {name}" for number, name in ((base, first), (candidate, second)) if number
     )
@@ -415,12 +425,16 @@ def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, good: bool, doubtf
             f"one of the {1e6 / step:.0f} samples of a boot is {step:.3g}{unit}, and a PASS excludes {limit}. No "
             f"number of boots settles it: take more than {1e6 / rule.detect:.0f} samples in each boot"
         )
-    if rule.method is Method.RANK and step > (worse_by - rule.budget if doubtful else room):
-        return (
-            f"one step of the clock is {step:.3g}{unit}; budget and detect: {rule.budget:g} and {limit}. "
-            "No number of boots settles it: measure with a finer clock"
-        )
-    seen = f"it may be worse by up to {worse_by + half:.3g}{unit}; a PASS excludes {limit}"
+    if rule.method is Method.RANK:
+        clock = f"one step of the clock is {step:.3g}{unit}; budget and detect: {rule.budget:g} and {limit}"
+        if step > (worse_by - rule.budget if doubtful else room):
+            return f"{clock}. No number of boots settles it: measure with a finer clock"
+        finer = look == gate.looks[-1] and not (doubtful or good) and sample.evidence(look, pairs=gate.pairs, step=0.0)
+        if finer and finer.within <= MISSED:
+            return f"{clock}. It is the clock that hides whether this passes: measure with a finer one"
+    end = row.low if rule.direction == "higher" else row.high
+    most = inf if end is None else rule.sign * end + step
+    seen = f"it may be worse by up to {most:.3g}{unit}; a PASS excludes {limit}"
     if doubtful:
         seen = seems
     elif good:
@@ -456,11 +470,10 @@ def _bad_boots(gate: Gate, sample: Sample, row: GateMetric) -> str:
     look, far, far_base = row.boots[0], len(row.far), len(row.far_base)
     if not far + far_base:
         return ""
-    ids = f" ({', '.join(row.far[:3])}{', ...' if far > 3 else ''})" if far else ""
-    per = " %" if row.change_unit == "%" else f" {row.unit}"
+    ids = f" ({listed(row.far, 3)})" if far else ""
     said = (
-        f"bad boots: {far} of {look} of the candidate{ids}, {far_base} of the base, more than {row.detect:g}{per} "
-        "worse than the base's ordinary boots"
+        f"bad boots: {far} of {look} of the candidate{ids}, {far_base} of the base, more than "
+        f"{row.detect:g}{sample.per} worse than the base's ordinary boots"
     )
     if far > MOST_BAD * max(look, gate.looks[-1]):
         return f"{said}. A PASS has at most {100 * MOST_BAD:g} % of bad boots: look at these boots"

@@ -26,7 +26,7 @@ from schedlib.errors import SchedlineError, in_words
 from schedlib.formats import document
 from schedlib.formats.document import LARGEST
 from schedlib.formats.gate_document import Method
-from schedlib.formats.run_file import BY_FILE_TIME, BY_START, NOT_RECORDED, Direction, Head, Run, run_of
+from schedlib.formats.run_file import BEYOND, BY_FILE_TIME, BY_START, NOT_RECORDED, Direction, Head, Run, run_of
 from schedlib.formats.strict import Wrong
 from schedlib.gate.boots import Key
 from schedlib.gate.gate_options import UNSAID_UNIT, ReadingOptions, Unit
@@ -162,6 +162,13 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
             f"{directory} holds no file of a known format with a result; it has {len(skipped)} others. "
             f"Known are: {_KNOWN}",
             "see docs/gate.md#runs-that-you-already-have; name the columns of CSV files with --columns",
+        )
+    alone = {run.tool: file.name for file in found for run in file.told if len(file.told) == 1 and not run.boot}
+    if reading.unit == "boot" and len(alone) > 1:
+        files = ", ".join(f"{name} of {tool}" for tool, name in sorted(alone.items()))
+        raise SchedlineError(
+            f"{directory} holds files of several tools ({files}), and with --unit boot each is a boot of its own",
+            "compare the files of each tool in a directory of their own",
         )
     runs = _runs(found, reading.unit, failed)
     if failed:
@@ -353,15 +360,17 @@ def gate_for(sides: Sequence[Imported], budget: float, detect: float) -> Gate:
 def judged(sides: Sequence[Imported]) -> Mapping[Key, Direction]:
     """The metrics that are judged by default, with their direction.
 
-    Of a format's alternatives the first counts that any run has. The gate says so if another run lacks it.
+    Of a format's alternatives the first counts that any run has, or measured beyond its histogram. The gate says so if
+    another run lacks it.
     """
     directions: dict[str, dict[str, Direction]] = {}
     kinds: dict[str, ForeignFormat] = {}
     for (_, run), kind in (pair for side in sides for pair in zip(side.runs, side.formats, strict=True)):
         kinds.setdefault(run.row, kind)
         # If another run says that neither is better, the gate says that they differ.
-        known = ((each.name, each.direction) for each in run.metrics if each.direction != "neither")
-        directions.setdefault(run.row, {}).update(known)
+        known = directions.setdefault(run.row, {})
+        known.update((each.name, each.direction) for each in run.metrics if each.direction != "neither")
+        known.update((each.name, "lower") for each in run.absent if BEYOND in each.reason)
     rules: dict[Key, Direction] = {}
     for tool, found in directions.items():
         alternatives = (

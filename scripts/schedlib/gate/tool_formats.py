@@ -23,7 +23,7 @@ from typing import Any, get_args
 from msgspec.structs import replace
 
 from schedlib.formats.document import keys_once
-from schedlib.formats.run_file import Absent, Direction, Metric, Reading
+from schedlib.formats.run_file import BEYOND, Absent, Direction, Metric, Reading
 from schedlib.runs.tools import TOOLS, Output, Unreadable, dotted_slug, metric, number, quantile, quantiles, slug, work
 
 
@@ -229,7 +229,7 @@ def _histogram(text: str) -> Reading:
         for name, share in _SHARES.items():
             value = quantile(histogram, n, share)
             if value is None:
-                absent.append(Absent(f"{kind}.{name}", f"it is beyond the histogram; {n} samples"))
+                absent.append(Absent(f"{kind}.{name}", f"it is {BEYOND}; {n} samples"))
             else:
                 metrics += quantiles(kind, unit[1], {name: value}, n)
     return Reading(tuple(metrics), tuple(absent))

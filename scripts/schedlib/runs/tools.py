@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from schedlib.formats.run_file import Absent, CpuRow, Direction, Kind, Metric, Reading
+from schedlib.formats.run_file import BEYOND, Absent, CpuRow, Direction, Kind, Metric, Reading
 from schedlib.runs.tool_process import Server
 
 JSON_FILE = "out.json"
@@ -170,7 +170,7 @@ def _cyclictest(output: Output) -> Reading:
     for name, share in _SHARES.items() if kept else ():
         value = quantile(sums, samples, share)
         if value is None:
-            absent.append(Absent(f"latency.{name}", f"{overflow} of {samples} are beyond the histogram"))
+            absent.append(Absent(f"latency.{name}", f"{overflow} of {samples} are {BEYOND}"))
         else:
             metrics += quantiles("latency", "us", {name: value / per_us}, samples)
     if samples:

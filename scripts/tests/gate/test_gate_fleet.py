@@ -226,7 +226,7 @@ LEFT_OUT = {
     "copy": "it is a copy",
     "machine": "machine",
     "governor": "mixes runs whose governor differs",
-    "failed": "1 runs of candidate gave no result",
+    "failed": "1 run of candidate gave no result",
 }
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -152,13 +153,44 @@ def test_a_metric_that_the_candidate_lost_is_an_error(tmp_path: Path) -> None:
     base = cyclictest(tmp_path / "base", "7.3.4", range(0, 20, 2))
     far = cyclictest(tmp_path / "far", "7.3.5", range(1, 21, 2))
 
-    def cut(found: dict[str, Any]) -> None:
+    def cut(end: int, found: dict[str, Any]) -> None:
         for thread in found["thread"].values():
-            thread["histogram"] = {at: count for at, count in thread["histogram"].items() if int(at) < 60}
+            thread["histogram"] = {at: count for at, count in thread["histogram"].items() if int(at) < end}
 
-    rewrite(far, cut)
+    rewrite(far, partial(cut, 60))
     code, said = gate(base, far, *TRUSTED)
     assert code == 2 and "candidate lacks it" in said
+    # Both lack it: p50 alone passed, and the mean alone if both quantiles are beyond.
+    for end, names in ((60, "latency.p99"), (1, "latency.p50, latency.p99")):
+        for side in (base, far):
+            rewrite(side, partial(cut, end))
+        code, said = gate(base, far, *TRUSTED)
+        assert code == 3 and f"{names}: not measured here: " in said[: said.index(" base: ")]
+
+
+def test_files_of_two_tools_are_no_boots_of_both(tmp_path: Path) -> None:
+    """Half of the boots were told to lack the other tool, because they had crashed."""
+    base = cyclictest(tmp_path / "base", "7.3.4", range(0, 40, 2))
+    hackbench(base, noise(1, 20))
+    code, said = gate(base, base, "--unit", "boot", "--trust")
+    assert code is None and "holds files of several tools (9.json of cyclictest, 019.txt of hackbench)" in said
+
+
+@pytest.mark.parametrize("odd", ["base", "candidate"])
+def test_a_boot_with_more_runs_than_the_others(odd: str, tmp_path: Path) -> None:
+    """All boots of the base were told to have too few."""
+    for side, start in (("base", 0), ("candidate", 1)):
+        (tmp_path / side).mkdir()
+        rows = [(place, run) for place in range(20) for run in range(1 + (side == odd and place == 7))]
+        times = [datetime.fromtimestamp(1.7e9 + 600 * (2 * place + start), UTC) for place, _ in rows]
+        lines = [
+            f"lat,{value:.3f},lower,{side}-{place},{run},{at}\n"
+            for (place, run), value, at in zip(rows, noise(start, len(rows)), times, strict=True)
+        ]
+        (tmp_path / side / "all.csv").write_text("".join(lines))
+    words = ("--unit", "boot", "--columns", "metric,value,direction,boot,run,started", "--trust")
+    code, said = gate(tmp_path / "base", tmp_path / "candidate", *words)
+    assert code == 2 and said.startswith(f"ERROR: lat: {odd}: more than 1 run of csv in 1 of 20 boots (boot {odd}-7)")
 
 
 def test_budget_and_detect(sides: tuple[Path, Path], tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from campaigns import GATES, RUN_PLAN, Campaign, minute_of, noise, rewrite, told
 from msgspec.structs import replace
 
 from schedlib.formats import document
+from schedlib.formats.gate_document import GateDocument
 from schedlib.formats.run_file import Run
 from schedlib.gate.boot_plan import BootAttempt, BootedKernel, GatePlan, GateProgress
 from schedlib.gate.comparable import more_by_chance
@@ -82,7 +83,7 @@ def test_lost_attempts_of_a_plan(base_lost: int, candidate_lost: int, code: int,
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("beside the plan", "lost-0 lacks 1 of 1 runs; lost-1 lacks"),
+        ("beside the plan", "lost-0 has no run; lost-1 has"),
         (
             "renamed",
             "boot 2: cut, it was reset; boot 2: cut, it was reset; boot 2: cut, it was reset); that may be chance",
@@ -195,6 +196,15 @@ def test_a_tool_that_some_boots_lack(lacking: tuple[int, ...], campaign: Campaig
     assert code == 3 and "incomplete, as you say: the disk was full" in said and "boot ;" not in said
 
 
+def test_a_tool_that_most_boots_lack(campaign: Campaign) -> None:
+    campaign.gates = BOTH
+    campaign.boots(noise(3), noise(4), tool="sleep_storm")
+    for path in (*sorted(campaign.base.glob("*.json"))[13:], *sorted(campaign.candidate.glob("*.json"))[12:]):
+        path.unlink()
+    code, said = campaign.told()
+    assert code == 2 and "base: no run of sleep_storm in 7 of 10 boots (base-0-3, base-0-4, base-0-5, ...)" in said
+
+
 def test_a_candidate_with_fewer_boots(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path)
     campaign.boots(noise(1, 11), noise(2, 10))
@@ -209,6 +219,47 @@ def test_a_candidate_with_fewer_boots(tmp_path: Path) -> None:
     assert code == 3 and few in said
     code, said = campaign.told("--incomplete", "the machine was needed")
     assert code == 0 and "incomplete, as you say: the machine was needed" in said
+
+
+def test_boots_that_are_lacking_are_no_wrong_order(tmp_path: Path) -> None:
+    """One kernel "was booted 5 times more than the other", as its boots were lost."""
+    campaign = Campaign(tmp_path)
+    campaign.boots(noise(1, 20), noise(2, 20))
+    for place in range(4, 9):
+        (campaign.candidate / f"{20 + place:05}.json").unlink()
+    code, said = campaign.told()
+    assert code == 3 and said.startswith(
+        "INCONCLUSIVE: the candidate has 15 boots and the base 20. A boot that crashed"
+    )
+    assert "timer.p99: without the boots that are lacking, one kernel was booted 6 times more" in said
+    for side in (campaign.base, campaign.candidate):
+        for place in range(5):
+            (side / f"lost-{place}").mkdir()
+    code, said = campaign.told()
+    assert code == 3 and "without the boots that are lacking, one kernel" in said
+    campaign = Campaign(tmp_path / "other")
+    campaign.boots(noise(1), noise(2), order="blocks")
+    assert "lacking" not in campaign.told()[1]
+
+
+def test_a_metric_with_fewer_boots_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    """With --incomplete all were judged at the boots of the one that has the fewest."""
+    campaign = Campaign(tmp_path, BOTH.replace("[10]", "[10, 16, 20]"))
+    campaign.boots(noise(1, 20), noise(2, 20))
+    campaign.boots(noise(3, 20), noise(4, 20), tool="sleep_storm")
+    for place in (2, 7, 12):
+        for first in (40, 60):
+            (tmp_path / ("base", "candidate")[first > 40] / f"{first + place:05}.json").unlink()
+    code, said = campaign.told("--incomplete", "the disk was full", "--json", str(tmp_path / "gate.json"))
+    whole, few = document.read(tmp_path / "gate.json", GateDocument, "").metrics
+    assert (code, whole.boots, whole.verdict.name) == (3, (20, 20), "PASS")
+    assert few.boots == (16, 16) and "a PASS takes 20 boots: boot each kernel 3 more times" in said
+    # Too few for any look.
+    for path in sorted(campaign.base.glob("*.json"))[20:30]:
+        path.unlink()
+    code, said = campaign.told("--incomplete", "the disk was full", "--json", str(tmp_path / "gate.json"))
+    whole, few = document.read(tmp_path / "gate.json", GateDocument, "").metrics
+    assert code == 3 and whole.verdict.name == "PASS" and "too few boots: boot 3 more of the base; the first" in said
 
 
 @pytest.mark.parametrize(("value", "why"), [(1e299, "no measurement is so large"), (0, "nothing takes no time")])
