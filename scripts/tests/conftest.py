@@ -21,6 +21,7 @@ from schedlib.cache import cache_dir
 from schedlib.kernel.build import Kernel, built
 from schedlib.kernel.kconfig import Configuration
 from schedlib.kernel.targets import Target
+from schedlib.tree import changes, compose
 from schedlib.tree.kernel_tree import Tree, checked_out, fetch_series
 from schedlib.tree.selftest_programs import DIRECTORY
 
@@ -30,71 +31,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 pytest_plugins = ("replayed",)
 """Modules of tests with fixtures that several files need."""
 
-SCHED_H = """\
-#include "cpupri.h"
-#include "cpudeadline.h"
+_TREE = Path(__file__).parent / "tiny-linux"
+FILES = {str(path.relative_to(_TREE)): path.read_text() for path in sorted(_TREE.rglob("*")) if path.is_file()}
+"""A tree with what is looked for in a kernel's."""
 
-struct root_domain {
-	atomic_t		refcount;
-	atomic_t		rto_count;
-	cpumask_var_t		rto_mask;
-	struct cpupri		cpupri;
-	struct perf_domain __rcu *pd;
-};
-
-struct rq {
-	raw_spinlock_t		__lock;
-	unsigned int		nr_running;
-	struct task_struct	*donor;
-};
-
-struct cfs_rq {
-	unsigned int		h_nr_idle;
-};
-
-extern struct static_key_false sched_cluster_active;
-void sched_domains_free_llc_id(int cpu);
-static inline int get_rd_overloaded(struct root_domain *rd);
-"""
-
-FILES = {
-    "Kbuild": "# top\n",
-    "Makefile": "VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\n",
-    "MAINTAINERS": "SCHEDULER\nM:\tSomebody <somebody@example.org>\nS:\tMaintained\nF:\tkernel/sched/\n",
-    "Documentation/scheduler/index.rst": "Scheduler\n\n    sched-ext\n    sched-debug\n",
-    "kernel/sched/sched.h": SCHED_H,
-    "kernel/sched/cpupri.h": "struct cpupri_vec {\n\tatomic_t\t\tcount;\n\tcpumask_var_t\t\tmask;\n};\n",
-    "kernel/sched/Makefile": "obj-y += core.o\n",
-    "kernel/sched/build_policy.c": "/* policy */\n",
-    "kernel/sched/fair.c": """\
-static int choose_idle_cpu(int cpu, struct task_struct *p)
-	if (sched_smt_active() && !is_core_idle(ilb_cpu))
-	if (!cpumask_and(cpus, sched_domain_span(sd), p->cpus_ptr))
-	bool cluster_equal_cap = static_branch_unlikely(&sched_cluster_active) &&
-""",
-    "kernel/sched/topology.c": """\
-static void detach_destroy_domains(const struct cpumask *cpu_map)
-{
-	if (static_branch_unlikely(&sched_cluster_active))
-		static_branch_dec_cpuslocked(&sched_cluster_active);
-}
-""",
-    "include/kunit/test.h": "#define KUNIT_ARRAY_PARAM_DESC(name, array, desc_member)\n",
-    "include/kunit/resource.h": "int kunit_add_action_or_reset(struct kunit *test);\n",
-    "include/linux/cpuhplock.h": """\
-static inline int remove_cpu(unsigned int cpu) { return -EPERM; }
-DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())
-""",
-    "include/linux/sched.h": "struct sched_avg {\n\tunsigned int\t\t\tutil_est;\n};\n",
-    "include/linux/sched/sd_flags.h": "SD_FLAG(SD_SHARE_LLC, SDF_SHARED_CHILD | SDF_NEEDS_GROUPS)\n",
-    "include/linux/sched/topology.h": "#define SDTL_INIT(maskfn, flagsfn, dname) { }\n",
-    "include/linux/topology.h": "static inline int *cpu_smt_mask(int cpu)\n{\n\treturn cpumask_of(cpu);\n}\n",
-    "lib/kunit/test.c": "enum { KUNIT_LEVEL_CASE_PARAM };\n",
-    "lib/Kconfig.debug": "menuconfig RUNTIME_TESTING_MENU\nif RUNTIME_TESTING_MENU\nendif # RUNTIME_TESTING_MENU\n",
-    "arch/um/Kconfig": "config SMP\n\tbool\n",
-    ".gitignore": "*.o\n",
-}
-
+SCHED_H = FILES["kernel/sched/sched.h"]
 
 gc.disable()
 
@@ -134,6 +75,13 @@ def write_program(path: Path, text: str) -> Path:
     return path
 
 
+def snapshot(*directories: Path) -> set[tuple[Path, int, int, bytes]]:
+    """Every file with mode, mtime and content, `.git` included."""
+    found = (path for directory in directories for path in directory.rglob("*"))
+    files = [(path, path.lstat(), path.read_bytes() if path.is_file() else b"") for path in found]
+    return {(path, status.st_mode, status.st_mtime_ns, content) for path, status, content in files}
+
+
 def build(cache: Path, tree: Tree, commit: str, target: Target, configuration: Configuration) -> Kernel:
     with built(cache, tree, commit, target, configuration) as made:
         return made
@@ -166,6 +114,21 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def kernel(committed: Path, tmp_path: Path) -> Path:
     """A git tree that looks like a kernel's, with one commit."""
     return shutil.copytree(committed, tmp_path / "linux", symlinks=True)
+
+
+@pytest.fixture
+def patches(kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A patch set for the small tree: rd-lines applies, and the optional cpupri-split does not."""
+    directory = tmp_path / "patches"
+    (directory / "7.3/revert").mkdir(parents=True)
+    (directory / "7.3/series").write_text("# order\nrd-lines\ncpupri-split optional\n")
+    (kernel / "kernel/sched/sched.h").write_text(SCHED_H.replace("*pd;", "*pd ____cacheline_aligned;"))
+    git(kernel, "commit", "-q", "-a", "-m", "sched/rt: Move pd", "--author", "Author <author@example.org>")
+    (directory / "7.3/rd-lines.patch").write_text(git(kernel, "format-patch", "--stdout", "-1"))
+    git(kernel, "reset", "-q", "--hard", "HEAD^")
+    for module in (changes, compose):
+        monkeypatch.setattr(module, "PATCHES", directory)
+    return directory
 
 
 @pytest.fixture

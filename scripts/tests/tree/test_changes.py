@@ -28,20 +28,6 @@ def commit(kernel: Path, text: str, *words: str) -> None:
     git(kernel, "commit", "-q", "-a", "-m", *words)
 
 
-@pytest.fixture
-def patches(kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A patch set with one patch, rd-lines, made for the small tree."""
-    directory = tmp_path / "patches"
-    (directory / "7.3/revert").mkdir(parents=True)
-    (directory / "7.3/series").write_text("# order\nrd-lines\n")
-    commit(kernel, RD_LINES, "sched/rt: Move pd", "--author", "Author <author@example.org>")
-    (directory / "7.3/rd-lines.patch").write_text(git(kernel, "format-patch", "--stdout", "-1"))
-    git(kernel, "reset", "-q", "--hard", "HEAD^")
-    monkeypatch.setattr(changes, "PATCHES", directory)
-    monkeypatch.setattr(compose, "PATCHES", directory)
-    return directory
-
-
 def states(composition: Composition) -> dict[str, State]:
     """The state of each change."""
     return {row.id: row.state for row in composition.states}

@@ -10,15 +10,9 @@ from typing import Literal
 
 import pytest
 
-from conftest import FILES, check_out, git, write_files
+from conftest import FILES, check_out, git, snapshot, write_files
 from schedlib.errors import SchedlineError
 from schedlib.tree.kernel_tree import Tree, open_kdir
-
-
-def snapshot(directory: Path) -> set[tuple[Path, int, int, bytes]]:
-    """Every file with mode, mtime and content, `.git` included."""
-    files = [(path, path.lstat(), path.read_bytes() if path.is_file() else b"") for path in directory.rglob("*")]
-    return {(path, status.st_mode, status.st_mtime_ns, content) for path, status, content in files}
 
 
 def opened(cache: Path, path: Path) -> Tree:
@@ -26,6 +20,11 @@ def opened(cache: Path, path: Path) -> Tree:
     tree = open_kdir(cache, path)
     check_out(tree, tree.base)
     return tree
+
+
+def without(missing: str) -> dict[str, str]:
+    """The files of a tree that lacks one."""
+    return {f"tree/{name}": text for name, text in FILES.items() if name != missing}
 
 
 def archived(tmp_path: Path, archive: Path, mode: Literal["w", "w:xz"]) -> Path:
@@ -67,19 +66,13 @@ def test_one_process_reads_all_files(kernel: Path, cache: Path, monkeypatch: pyt
     assert said == [None, None, None, None, FILES["MAINTAINERS"]]
 
 
-def test_equal_content_gives_the_same_commit(kernel: Path, cache: Path) -> None:
-    (kernel / "Kbuild").write_text("# changed\n")
-    first = open_kdir(cache, kernel)
-    again = open_kdir(cache, kernel)
-    assert first == again
-    assert first.base != first.head
-
-
-def test_unchanged_files_keep_their_times(kernel: Path, cache: Path) -> None:
+def test_what_changes_and_what_does_not(kernel: Path, cache: Path) -> None:
+    """Equal content gives the same commit, and unchanged files keep their times."""
     tree = opened(cache, kernel)
     time = (tree.src / "kernel/sched/Makefile").stat().st_mtime_ns
     (kernel / "Kbuild").write_text("# changed\n")
-    opened(cache, kernel)
+    first = opened(cache, kernel)
+    assert first == open_kdir(cache, kernel) and first.base != first.head
     assert (tree.src / "Kbuild").read_text() == "# changed\n"
     assert (tree.src / "kernel/sched/Makefile").stat().st_mtime_ns == time
 
@@ -92,10 +85,7 @@ def test_damage_in_the_cache_is_mended(kernel: Path, cache: Path) -> None:
     check_out(tree, tree.base)
     assert (tree.src / "Kbuild").read_text() == FILES["Kbuild"]
     assert (tree.src / "Makefile").read_text() == FILES["Makefile"]
-
-
-def test_half_made_tree_is_not_trusted(kernel: Path, cache: Path) -> None:
-    tree = open_kdir(cache, kernel)
+    # A tree that is half made is not trusted.
     (tree.directory / "manifest.json").write_text('{"path":')
     assert (opened(cache, kernel).src / "Kbuild").is_file()
 
@@ -140,27 +130,28 @@ def test_damaged_tarball_is_refused_and_leaves_nothing_trusted(tmp_path: Path, c
         assert not [path for path in (cache / "trees").iterdir() if path.is_dir()]
 
 
-def test_what_is_no_tarball_is_told_so(tmp_path: Path, cache: Path) -> None:
-    """The error was only tar's last line, which does not say what is wrong."""
-    (tmp_path / "file.txt").write_text("no kernel\n")
-    with pytest.raises(SchedlineError, match="neither a directory nor a tarball"):
-        open_kdir(cache, tmp_path / "file.txt")
+@pytest.mark.parametrize(
+    ("files", "path", "message"),
+    [
+        # The error was only tar's last line, which does not say what is wrong.
+        ({"file.txt": "no kernel\n"}, "file.txt", "neither a directory nor a tarball"),
+        ({}, "nothing", "neither a directory nor a tarball"),
+        (without("Kbuild"), "tree", "no kernel tree"),
+        (without("kernel/sched/sched.h"), "tree", "no kernel tree"),
+        (without("lib/kunit/test.c"), "tree", "too old"),
+    ],
+    ids=["file", "nothing", "Kbuild", "sched.h", "kunit"],
+)
+def test_what_is_no_kernel_is_refused(
+    files: dict[str, str], path: str, message: str, tmp_path: Path, cache: Path
+) -> None:
+    write_files(tmp_path, files)
+    with pytest.raises(SchedlineError, match=message):
+        open_kdir(cache, tmp_path / path)
     assert not (cache / "trees").exists()
 
 
-@pytest.mark.parametrize(
-    ("missing", "message"),
-    [("Kbuild", "no kernel tree"), ("kernel/sched/sched.h", "no kernel tree"), ("lib/kunit/test.c", "too old")],
-)
-def test_what_is_no_kernel_is_refused(tmp_path: Path, cache: Path, missing: str, message: str) -> None:
-    write_files(tmp_path / "tree", {name: text for name, text in FILES.items() if name != missing})
-    with pytest.raises(SchedlineError, match=message):
-        open_kdir(cache, tmp_path / "tree")
-
-
-def test_absent_path_and_empty_repository(tmp_path: Path, cache: Path) -> None:
-    with pytest.raises(SchedlineError, match="neither a directory nor a tarball"):
-        open_kdir(cache, tmp_path / "nothing")
+def test_an_empty_repository(tmp_path: Path, cache: Path) -> None:
     write_files(tmp_path / "tree", FILES)
     git(tmp_path, "init", "-q", str(tmp_path / "tree"))
     with pytest.raises(SchedlineError, match="no readable commit"):

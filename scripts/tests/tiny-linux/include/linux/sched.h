@@ -1,0 +1,3 @@
+struct sched_avg {
+	unsigned int			util_est;
+};

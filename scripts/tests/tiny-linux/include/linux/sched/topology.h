@@ -1,0 +1,1 @@
+#define SDTL_INIT(maskfn, flagsfn, dname) { }

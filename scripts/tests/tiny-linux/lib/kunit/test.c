@@ -1,0 +1,1 @@
+enum { KUNIT_LEVEL_CASE_PARAM };
