@@ -8,25 +8,18 @@ from schedlib.formats.tables import markdown, table
 ROWS = [("metric", "base", "", "verdict"), ("a long name", "1.5", "x", "PASS"), ("b", "12345678", "y", "")]
 
 
-def test_columns_are_as_wide_as_their_widest_cell() -> None:
+def test_columns() -> None:
+    """They are as wide as their widest cell, or have the form's alignment, least width and blanks."""
     assert table(ROWS) == [
         "metric       base         verdict",
         "a long name  1.5       x  PASS",
         "b            12345678  y",
     ]
-
-
-def test_numbers_least_widths_and_blanks() -> None:
     assert table(ROWS, "<4>10 <") == [
         "metric           base   verdict",
         "a long name       1.5 x PASS",
         "b            12345678 y",
     ]
-
-
-def test_the_last_column_of_a_form_is_that_of_all_behind_it() -> None:
+    # The last column of a form is that of all behind it.
     assert table([("a", "b", "c"), ("aa", "1", "22")], "<  >") == ["a   b   c", "aa  1  22"]
-
-
-def test_markdown() -> None:
     assert markdown(("a", "b"), [(1, "x")]) == ["| a | b |", "|---|---|", "| 1 | x |"]

@@ -50,13 +50,6 @@ def made(directory: Path) -> int:
     return len((directory / "made").read_text().splitlines())
 
 
-def test_nothing_is_made_twice(tree: Tree, cache: Path) -> None:
-    first = made_of(cache, tree)
-    again = made_of(cache, tree)
-    assert made(first.build) == 1
-    assert again == first
-
-
 def test_where_a_build_lies_is_not_in_it(kernel: Path, tmp_path: Path) -> None:
     # As Kbuild does: compile in the build directory, with the full path of the source.
     compiled = "\tcd $(O) && gcc -g $(KCFLAGS) -c -o vmlinux $(CURDIR)/unit.c\n"
@@ -97,25 +90,20 @@ def test_cross_compiler_is_passed_and_named(tree: Tree, cache: Path, monkeypatch
     assert kernel.compiler == "other-gcc 1.0"
 
 
-@pytest.mark.parametrize("damage", ["image", "stamp", "truncated"])
-def test_what_was_damaged_is_made_again(tree: Tree, cache: Path, damage: str) -> None:
-    kernel = made_of(cache, tree)
+@pytest.mark.parametrize("damage", ["", "image", "stamp", "truncated", "changed"])
+def test_what_was_damaged_or_changed_is_made_again(tree: Tree, cache: Path, damage: str, kernel: Path) -> None:
+    first = made_of(cache, tree)
     if damage == "image":
-        kernel.image.unlink()
+        first.image.unlink()
     elif damage == "stamp":
-        (kernel.build / "stamp.json").write_text('{"commit": ')
-    else:
-        kernel.image.write_bytes(b"")
-    made_of(cache, tree)
-    assert made(kernel.build) == 2
-    assert kernel.image.read_text() == (tree.src / "Kbuild").read_text()
-
-
-def test_changed_tree_is_made_again(tree: Tree, cache: Path, kernel: Path) -> None:
-    directory = made_of(cache, tree).build
-    (kernel / "Kbuild").write_text("# changed\n")
-    assert made_of(cache, open_kdir(cache, kernel)).image.read_text() == "# changed\n"
-    assert made(directory) == 2
+        (first.build / "stamp.json").write_text('{"commit": ')
+    elif damage == "truncated":
+        first.image.write_bytes(b"")
+    elif damage == "changed":
+        (kernel / "Kbuild").write_text("# changed\n")
+    again = made_of(cache, open_kdir(cache, kernel))
+    assert made(first.build) == (2 if damage else 1) and (damage or again == first)
+    assert again.image.read_text() == (kernel / "Kbuild").read_text()
 
 
 def test_failing_build_shows_the_first_error_and_is_not_trusted(tree: Tree, cache: Path, kernel: Path) -> None:
