@@ -36,7 +36,6 @@ MOST_WORDS_OF_DOCS = 25_000
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _NAMED = re.compile(r"(?<![\w/~.$-])((?:configs|docs|kunit|patches|scripts|selftests)/[\w./*<>-]*)")
-_MEASURED = (r"Measured \d{4}-\d\d-\d\d\b", r"Kernel:", r"Compiler:|gcc", r"QEMU:")
 
 
 @dataclass(frozen=True)
@@ -259,23 +258,6 @@ def unheld_claims(root: Path) -> list[str]:
     return wrong
 
 
-def undated_tables(root: Path) -> list[str]:
-    """Tables of figures that lack the date or conditions of the measurement.
-
-    A section has its own date. Conditions that all sections share may stand above the first one.
-    """
-    wrong = []
-    dated, *conditions = _MEASURED
-    for page in (page for page in pages(root).values() if page.name.startswith("docs/results/")):
-        shared, *sections = page.text.split("\n## ")
-        for section in (section for section in sections if "\n|" in section):
-            lacking = [] if re.search(dated, section) else [dated]
-            lacking += [sign for sign in conditions if not re.search(sign, shared + section)]
-            if lacking:
-                wrong.append(f"{page.name}, {section.split(chr(10))[0]}: lacks {', '.join(lacking)}")
-    return wrong
-
-
 CHECKS: tuple[Callable[[Path], list[str]], ...] = (
     broken_links,
     lost_pages,
@@ -284,7 +266,6 @@ CHECKS: tuple[Callable[[Path], list[str]], ...] = (
     too_long,
     missing_files,
     unheld_claims,
-    undated_tables,
 )
 
 PATCH = "--- a/kernel/sched/sched.h\n+++ b/kernel/sched/sched.h\n@@ -1 +1 @@\n-x\n+y\n"
@@ -391,8 +372,7 @@ SMALL = {
     "[figures](results/figures.md) [more](../CONTRIBUTING.md) `configs/<kind>/a.toml`\n",
     "docs/contracts.md": "# Rules\n\n```sh\nschedline layout explain Q3\n```\n\n"
     "## The rules\n\n| `rq-order.Q3` | x |\n",
-    "docs/results/figures.md": "# Figures\n\n```sh\nschedline c2c\n```\n\n## One\n\n"
-    "Measured 2026-11-22. Kernel: 7.3. Compiler: gcc. QEMU: 7.2.\n\n| a | 1 |\n",
+    "docs/results/figures.md": "# Figures\n\n```sh\nschedline c2c\n```\n",
     "configs/some/a.toml": "",
     "scripts/tests/test_a.py": "def test_a() -> None: ...\n",
 }
@@ -447,8 +427,6 @@ FLAWS: tuple[tuple[Callable[[Path], list[str]], str, str, str], ...] = (
     (missing_files, "docs/page.md", "See `configs/other/<name>.toml`.", "there is no configs/other/<name>.toml"),
     (unheld_claims, "README.md", "It is fast.", "no test holds: It is fast."),
     (unheld_claims, "README.md", "It is fast. <!-- held by: tests/test_x.py::test_x -->", "there is no tests/test_x"),
-    (undated_tables, "docs/results/figures.md", "## Two\n\nCompiler: gcc.\n\n| b | 2 |", "Two: lacks Measured"),
-    (undated_tables, "docs/results/figures.md", "## Two\n\nMeasured 2026-11-22.\n\n| b | 2 |", "Two: lacks Kernel"),
 )
 
 
