@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 import toys
-from layout_command import read, run
+from layout_command import run, said
 from toy_profiles import Rows, profile, row
 from toy_results import result
 from toys import structure
 
+from golden import Golden
 from schedlib.contracts.contract_rules import rules_of
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
@@ -55,32 +56,28 @@ def made(tmp_path: Path, text: str) -> Contract:
     return read_contract(path)
 
 
-def test_groups_of_markers_and_of_what_somebody_says(tmp_path: Path) -> None:
+def test_groups_of_markers_and_of_what_somebody_says(tmp_path: Path, golden: Golden) -> None:
     text = first_contract(DECLARED, known=SAID)
-    marked, written, read_only = made(tmp_path, text).group
-    assert (marked.name, marked.class_, marked.members) == ("thing_read_tx", AccessClass.READ_MOSTLY, ("ops", "mtu"))
-    assert (written.name, written.members, written.class_) == ("access-1", ("sent",), AccessClass.OWNER)
-    assert (read_only.name, read_only.members) == ("access-2", ("state.pending",))
-    assert "# include/linux/thing.h: __cacheline_group_begin(thing_read_tx)\n" in text and "# another mail\n" in text
-    assert text.endswith("# No source was found for these:\n# line 6: name\n")
+    golden("first.toml", text)
+    assert [group.name for group in made(tmp_path, text).group] == ["thing_read_tx", "access-1", "access-2"]
 
 
-def test_classes_that_do_not_fit_stay_apart(tmp_path: Path) -> None:
-    contract = made(tmp_path, first_contract(DECLARED, known=SAID))
-    assert [group.apart for group in contract.group] == ["thing.G1", "thing.G2", ""] and contract.exception == ()
-    clauses = rules_of((tmp_path / "thing.toml",)).clauses
-    assert [(clause.rule, clause.members, clause.others) for clause in clauses if clause.others] == [
-        ("thing.G1", ("ops", "mtu"), ("sent",)),
-        ("thing.G2", ("sent",), ("state.pending",)),
-    ]
-    # What shares a line now is an exception.
-    contract = made(tmp_path, first_contract(declared(sent=320, state=324), known=SAID))
-    [exception] = contract.exception
-    assert (exception.group, exception.with_, exception.open) == ("access-1", ("access-2",), True)
-    assert exception.why == "they share a line on toy: find out what that costs"
-    assert [group.apart for group in contract.group] == ["thing.G1", "", ""]
-    contract = made(tmp_path, first_contract(declared(mtu=320, sent=324, state=328), known=SAID))
-    assert [group.apart for group in contract.group] == ["", "", ""] and len(contract.exception) == 2
+@pytest.mark.parametrize(
+    ("places", "apart", "exceptions"),
+    [
+        ({}, ["thing.G1", "thing.G2", ""], 0),
+        # What shares a line now is an exception.
+        ({"sent": 320, "state": 324}, ["thing.G1", "", ""], 1),
+        ({"mtu": 320, "sent": 324, "state": 328}, ["", "", ""], 2),
+    ],
+    ids=["apart", "two share", "all share"],
+)
+def test_classes_that_do_not_fit(places: dict[str, int], apart: list[str], exceptions: int, tmp_path: Path) -> None:
+    contract = made(tmp_path, first_contract(declared(**places), known=SAID))
+    assert [group.apart for group in contract.group] == apart and len(contract.exception) == exceptions
+    if exceptions == 1:
+        [found] = contract.exception
+        assert (found.group, found.with_, found.open) == ("access-1", ("access-2",), True)
 
 
 def plain(*members: tuple[str, int, int]) -> Declaration:
@@ -138,65 +135,28 @@ def written(place: Path, text: str) -> str:
     return str(place / "root_domain.toml")
 
 
-TABLE = """\
-group   declared     measured            accesses  writes
-push    read-mostly  read-mostly         6,100     1.6 %
-unused  owner        too little to tell  0         0 %
-"""
-TOLD = """\
-FAIL push: declared read-mostly, written 4,213 times by rt_set_overload(): 41.3 % of its 10,213 accesses
-push: writers that are not declared: rt_set_overload() 4,213
-in no group, and not cold: cpu
-verdict: FAIL
-"""
-
-
 @pytest.mark.parametrize(
     ("what", "quanta", "verdict", "told"),
     [
-        ("mine", (READ, READ), Verdict.PASS, [TABLE, "\nverdict: PASS\n"]),
-        ("mine", (WRITTEN, WRITTEN), Verdict.FAIL, [TOLD]),
-        ("mine", (READ, WRITTEN, WRITTEN), Verdict.INCONCLUSIVE, ["INCONCLUSIVE push: "]),
-        (
-            "rq",
-            (READ,),
-            Verdict.INCONCLUSIVE,
-            ["the profile watches root_domain, so it says nothing of struct rq\n  next: count with another --objects"],
-        ),
-        ("no groups", (WRITTEN,), Verdict.INCONCLUSIVE, ["it declares no class"]),
+        ("mine", (READ, READ), Verdict.PASS, ""),
+        ("mine", (WRITTEN, WRITTEN), Verdict.FAIL, ""),
+        ("mine", (READ, WRITTEN, WRITTEN), Verdict.INCONCLUSIVE, "INCONCLUSIVE push: "),
+        ("rq", (READ,), Verdict.INCONCLUSIVE, "the profile watches root_domain, so it says nothing of struct rq\n"),
+        ("no groups", (WRITTEN,), Verdict.INCONCLUSIVE, "it declares no class"),
     ],
+    ids=["holds", "broken", "guests differ", "another structure", "no groups"],
 )
-@pytest.mark.parametrize("is_directory", [False, True])
 def test_a_contract_and_a_profile(
-    what: str,
-    quanta: tuple[Rows, ...],
-    verdict: Verdict,
-    told: list[str],
-    is_directory: bool,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    what: str, quanta: tuple[Rows, ...], verdict: Verdict, told: str, tmp_path: Path, golden: Golden
 ) -> None:
     mine = written(tmp_path, CONTRACT.partition("[[group]]")[0] if what == "no groups" else CONTRACT)
     document.write(tmp_path / "c2c.json", result(*quanta))
-    profile = str(tmp_path if is_directory else tmp_path / "c2c.json")
-    assert run("layout", "contract", "check", "rq" if what == "rq" else mine, "--profile", profile) is verdict
-    said = capsys.readouterr().out
-    assert all(text in said for text in told) and ("\nFAIL" in said) is (verdict is Verdict.FAIL)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["root_domian", "--profile", "."], "Did you mean root_domain?"),
-        (["pipe_inode_info", "--profile", "."], "contract init pipe_inode_info writes a first one"),
-        (["rq"], "--profile"),
-        (["missing/rq.toml", "--profile", "."], "missing/rq.toml"),
-    ],
-)
-def test_usage_errors(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as error:
-        read("layout", "contract", "check", *words)
-    assert error.value.code == 2 and message in capsys.readouterr().err
+    words = ["layout", "contract", "check", "rq" if what == "rq" else mine, "--profile"]
+    found, text = said(*words, str(tmp_path / "c2c.json"))
+    assert (found, text.replace("c2c.json", tmp_path.name)) == said(*words, str(tmp_path))
+    assert found is verdict and told in text and ("\nFAIL" in text) is (verdict is Verdict.FAIL)
+    if verdict is Verdict.FAIL:
+        golden("contract-check.txt", text)
 
 
 def test_what_is_no_profile(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 import toys
 from msgspec import to_builtins
-from msgspec.structs import replace as changed
 from toys import clause, layout, rules_of, structure, toy
 
+from golden import Golden
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.layout.compile import Group
 from schedlib.layout.layout_diff import (
@@ -54,30 +54,19 @@ def test_no_difference() -> None:
     found = compare(RULES, BEFORE, BEFORE)
     assert (found.moved, found.rules) == ((), ())
     assert all(before == after for before, after in metrics(found).values())
-    assert list(text(found, BEFORE, BEFORE))[-1] == "no member begins on another line, no rule changes"
     shifted = layout(structure("rq", 120, ("a", 8, 8), ("b", 96, 8), ("gone", 72, 8)))
     assert compare(RULES, BEFORE, shifted).moved == ()
     assert compare(RULES, BEFORE, replace(shifted, line=32)).moved != ()
 
 
-def test_text() -> None:
-    lines = list(text(compare(RULES, BEFORE, AFTER), BEFORE, replace(AFTER, name="after", line=128)))
-    figures = [line for line in lines if "lines touched" not in line]
-    assert figures == [
-        "before: toy, lines of 64 bytes",
-        "after:  after, lines of 128 bytes",
+def test_the_text(golden: Golden) -> None:
+    later = replace(AFTER, name="after", line=128)
+    lines = [
+        *text(compare(RULES, BEFORE, AFTER), BEFORE, later),
         "",
-        "rq size:                     120 -> 200 bytes",
-        "rq lines:                    2 -> 4 lines",
-        "rq holes:                    96 -> 176 bytes",
-        "",
-        "rule x.R1: pass -> fail",
-        "",
-        "members that begin on another line:",
-        f"  {'rq.b:':40} line 1 -> line 0",
-        f"  {'rq.gone:':40} line 1 -> absent",
-        f"  {'rq.new:':40} absent -> line 2",
+        *text(compare(RULES, BEFORE, BEFORE), BEFORE, BEFORE),
     ]
+    golden("differences.txt", "\n".join([*lines, ""]))
 
 
 def test_toy_kernel_before_and_after_a_change() -> None:
@@ -96,14 +85,14 @@ def test_groups_of_the_project() -> None:
         assert all(toys.toy_source().find(group.type, name) for name in group.members), group
 
 
-def test_lines_touched() -> None:
-    group = Group("g", "rq", ("a", "b"))
-    where = layout(structure("rq", 512, ("a", 0, 8), ("b", 8, 8), ("near", 16, 8), ("far", 64, 8)))
-    assert lines_touched(group, where) == 1
-    assert lines_touched(changed(group, members=("a", "far")), where) == 2
-    assert lines_touched(changed(group, members=("wide",)), layout(structure("rq", 256, ("wide", 60, 72)))) == 3
-    assert lines_touched(changed(group, members=("gone",)), where) is None
-    assert lines_touched(group, replace(where, structures={})) is None
+@pytest.mark.parametrize(
+    ("members", "lines"),
+    [(("a", "b"), 1), (("a", "far"), 2), (("wide",), 3), (("gone",), None)],
+)
+def test_lines_touched(members: tuple[str, ...], lines: int | None) -> None:
+    places = (("a", 0, 8), ("b", 8, 8), ("near", 16, 8), ("far", 64, 8), ("wide", 124, 72))
+    assert lines_touched(Group("g", "rq", members), layout(structure("rq", 512, *places))) == lines
+    assert lines_touched(Group("g", "rq", members), layout()) is None
 
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -127,17 +116,9 @@ def titles(root: ET.Element) -> list[str]:
     return [each.text or "" for each in root.iter(f"{SVG}title")]
 
 
-def test_before_above_after() -> None:
-    heads = [[head.split(":")[0] for head in texts(picture(*both), "t")] for both in ((ABOVE, BELOW), (BELOW, ABOVE))]
-    assert heads == [["struct rq, before", "struct rq, after"], ["struct rq, after", "struct rq, before"]]
-
-
-def test_cells() -> None:
-    cells = titles(picture(ABOVE))
-    assert cells == ["idle: offset 0, 8 bytes", "other: offset 64, 8 bytes", "clock: offset 192, 8 bytes"]
-    fills = [rect.get("fill") for rect in picture(ABOVE, BELOW).iter(f"{SVG}rect") if rect.get("class") == "c"]
-    assert len(fills) == 6 and len(set(fills[:5])) == 1 and fills[5] != fills[0], "clock is on another line"
-    assert texts(picture(ABOVE), "l") == ["0", "64", "...", "192"]
+def test_the_picture(golden: Golden) -> None:
+    """Before above after; clock, which is on another line, has another colour; dots for lines that are left out."""
+    golden("lines.svg", draw([ABOVE, BELOW]))
     # A member across lines has a cell on each of them that is drawn.
     across = layout(structure("rq", 128, ("idle", 60, 8)), structure("cpupri", 64))
     assert titles(picture(across)) == ["idle: offset 60, 8 bytes"]

@@ -6,8 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import toys
-from toys import clause, layout, rules_of, structure, toy
+from toys import clause, layout, rules_of, structure
 
 from schedlib.contracts.contract_rules import Rules
 from schedlib.formats.contract_file import ANY_LINE, ClauseKind
@@ -25,26 +24,24 @@ def rows(*places: tuple[str, int, int], rules: Rules = RULES, bits: int = 64) ->
     return guarded_lines(rules, where if bits == 64 else replace(where, holds=frozenset()))
 
 
-def test_guarded_line() -> None:
-    (row,) = rows(*PLACES)
-    assert (row.rules, row.type, row.line, row.members) == (("x.R1",), "rq", 1, ("a", "b"))
-    assert (row.left, row.free, row.pointer, row.is_full) == (128 - 88, 64 - 20, 8, False)
-
-
 @pytest.mark.parametrize(
-    ("at", "bits", "left", "is_full"), [(113, 64, 7, True), (112, 64, 8, False), (113, 32, 7, False)]
+    ("at", "bits", "left", "is_full"),
+    [(80, 64, 40, False), (113, 64, 7, True), (112, 64, 8, False), (113, 32, 7, False)],
 )
-def test_full_line(at: int, bits: int, left: int, is_full: bool) -> None:
+def test_guarded_line(at: int, bits: int, left: int, is_full: bool) -> None:
     (row,) = rows(("a", 64, 8), ("b", at, 8), bits=bits)
-    assert (row.left, row.pointer, row.is_full) == (left, bits // 8, is_full)
+    assert (row.rules, row.type, row.line, row.members) == (("x.R1",), "rq", 1, ("a", "b"))
+    assert (row.left, row.free, row.pointer, row.is_full) == (left, 64 - 16, bits // 8, is_full)
 
 
 def test_only_lines_that_a_rule_keeps() -> None:
-    assert rows(*PLACES, rules=rules_of(clause(ClauseKind.ON_LINE, "a", ANY_LINE))) == ()
-    assert rows(*PLACES, rules=rules_of(clause(ClauseKind.APART, "a b"))) == ()
-    assert rows(*PLACES, rules=rules_of(replace(KEPT, needs=frozenset({"CONFIG_SMP"})))) == ()
-    assert rows(("a", 64, 8), ("b", 128, 8)) == ()
-    assert len(rows(*PLACES)) == 1
+    for no_line in (
+        clause(ClauseKind.ON_LINE, "a", ANY_LINE),
+        clause(ClauseKind.APART, "a b"),
+        replace(KEPT, needs=frozenset({"CONFIG_SMP"})),
+    ):
+        assert rows(*PLACES, rules=rules_of(no_line)) == ()
+    assert rows(("a", 64, 8), ("b", 128, 8)) == () and len(rows(*PLACES)) == 1
 
 
 def test_rules_with_the_same_members_are_one() -> None:
@@ -70,16 +67,3 @@ def test_lines_with_less_room() -> None:
     assert lines_with_less_room(before, ()) == []
     moved = rows(("a", 64, 8), ("b", 88, 8), ("c", 100, 4))
     assert [(old.left, new.left) for old, new in lines_with_less_room(before, moved)] == [(40, 32)]
-
-
-def test_toy_kernel() -> None:
-    usual, narrow, wide = (
-        {row.rules: row for row in guarded_lines(toys.real_rules(), toy(*names))}
-        for names in ((), ("NARROW",), ("WIDE",))
-    )
-    first = usual["rq-order.Q1",]
-    assert (first.line, first.members[0], first.members[-1]) == (0, "nr_running", "idle")
-    assert (first.left, first.free) == (24, 24)
-    assert narrow["rq-order.Q1",].left == 8 and ("rq-order.Q1",) not in wide
-    kept = "rq-order.Q1 rq-order.Q3 rq-order.Q4 rq-readers.Q10 rd-lines.R2 rd-lines.R3 rd-lines.R5 rd-lines.R7"
-    assert {name for names in usual for name in names} == set(kept.split())

@@ -8,14 +8,13 @@ import platform
 import subprocess
 import tracemalloc
 from pathlib import Path
-from typing import Any
 
 import pytest
 import toys
 
 from schedlib.errors import SchedlineError
 from schedlib.kernel.kconfig import parse_config
-from schedlib.layout.rule_judge import RuleOutcome, judge_rule
+from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_rule
 from schedlib.layout.vmlinux import KnownKernel, kernel_of, layout_of_kernel
 
 pytestmark = pytest.mark.tools
@@ -105,10 +104,13 @@ def test_machine(compiler: str, machine: str) -> None:
     assert kernel_of(toys.types_object(compiler=compiler)).machine == machine
 
 
-def layout_with(machine: str, config: str = "") -> Any:
+def layout_with(machine: str, config: str = "", *names: str) -> Layout:
     """The toy kernel, read as a kernel that was built elsewhere."""
     kernel = KnownKernel("theirs", machine, parse_config(config))
-    return layout_of_kernel(toys.types_object(), kernel, toys.real_rules())
+    return layout_of_kernel(toys.types_object(*names), kernel, toys.real_rules())
+
+
+UNTOLD = "its configuration does not tell"
 
 
 @pytest.mark.parametrize(
@@ -122,12 +124,12 @@ def layout_with(machine: str, config: str = "") -> Any:
         ("i686", "CONFIG_X86_L1_CACHE_SHIFT=5\n", 32, ""),
         ("armv7l", "CONFIG_ARM_L1_CACHE_SHIFT=6\n", 64, ""),
         ("x86_64", "", 64, "no configuration was found"),
-        ("x86_64", "CONFIG_SMP=y\n", 64, "its configuration does not tell"),
-        ("arm", CONFIG, 64, "its configuration does not tell"),
-        ("x86_64", "CONFIG_X86_L1_CACHE_SHIFT=63\n", 64, "its configuration does not tell"),
-        ("x86_64", "CONFIG_X86_L1_CACHE_SHIFT=\u00b2\n", 64, "its configuration does not tell"),
-        ("x86_64", f"CONFIG_X86_L1_CACHE_SHIFT={'7' * 5000}\n", 64, "its configuration does not tell"),
-        ("vax", CONFIG, 64, "its configuration does not tell"),
+        ("x86_64", "CONFIG_SMP=y\n", 64, UNTOLD),
+        ("arm", CONFIG, 64, UNTOLD),
+        ("x86_64", "CONFIG_X86_L1_CACHE_SHIFT=63\n", 64, UNTOLD),
+        ("x86_64", "CONFIG_X86_L1_CACHE_SHIFT=\u00b2\n", 64, UNTOLD),
+        ("x86_64", f"CONFIG_X86_L1_CACHE_SHIFT={'7' * 5000}\n", 64, UNTOLD),
+        ("vax", CONFIG, 64, UNTOLD),
     ],
 )
 def test_line_size(machine: str, config: str, line: int, assumed: str) -> None:
@@ -136,24 +138,21 @@ def test_line_size(machine: str, config: str, line: int, assumed: str) -> None:
 
 
 def test_conditions_with_and_without_a_configuration() -> None:
-    told = layout_with("x86_64", CONFIG)
-    assert told.unknown == frozenset()
+    told, untold = layout_with("x86_64", CONFIG), layout_with("x86_64")
+    assert told.unknown == frozenset() and told.holds == toys.toy().holds
     assert {"CONFIG_SMP", "!CONFIG_SCHED_PROXY_EXEC", "locks plain", "mask == 8"} <= told.holds
     assert told.holds.isdisjoint({"!CONFIG_SMP", "CONFIG_SCHED_PROXY_EXEC", "locks debugged"})
-    assert told.holds == toys.toy().holds
-    untold = layout_with("x86_64")
     either = {"CONFIG_SMP", "!CONFIG_SMP", "CONFIG_SCHED_PROXY_EXEC", "!CONFIG_SCHED_PROXY_EXEC"}
     assert untold.unknown == either | {"CONFIG_SCHED_RTO_COUNT_SPLIT"}
     assert untold.holds == told.holds - untold.unknown
 
 
 def test_conditions_are_measured() -> None:
-    kernel = KnownKernel("theirs", "x86_64", {"CONFIG_SCHED_PROXY_EXEC": "y"})
-    debugged = layout_of_kernel(toys.types_object("CONFIG_DEBUG_SPINLOCK"), kernel, toys.real_rules())
+    proxy = "CONFIG_SCHED_PROXY_EXEC=y\n"
+    debugged = layout_with("x86_64", proxy, "CONFIG_DEBUG_SPINLOCK")
     assert {"locks debugged", "CONFIG_SCHED_PROXY_EXEC", "!CONFIG_SMP"} <= debugged.holds
     assert debugged.holds.isdisjoint({"locks plain", "!CONFIG_SCHED_PROXY_EXEC", "CONFIG_SMP"})
-    small = layout_of_kernel(toys.types_object("-CONFIG_SMP"), kernel, toys.real_rules())
-    assert "mask == 8" in small.unknown
+    assert "mask == 8" in layout_with("x86_64", proxy, "-CONFIG_SMP").unknown
 
 
 def test_somebody_elses_kernel_is_judged_like_ones_own() -> None:

@@ -14,7 +14,8 @@ import toys
 from toys import clause, layout, rules_of, structure, toy
 
 from by_schema import validator
-from schedlib.contracts.contract_rules import Clause, OpenFinding, Rules
+from golden import Golden
+from schedlib.contracts.contract_rules import Clause, OpenFinding
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.layout.layout_job import (
     JudgedColumn,
@@ -30,8 +31,6 @@ from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult
 from schedlib.verdict import Verdict
 
 pytestmark = pytest.mark.tools
-
-VALIDATOR = validator("layout-1")
 
 
 def column(name: str, where: Layout, *expected: str) -> JudgedColumn:
@@ -70,54 +69,18 @@ def test_verdict(columns: list[JudgedColumn], require: list[str], verdict: Verdi
     assert verdict_of(columns, require) is verdict
 
 
-def test_column() -> None:
-    judged = column("toy", toy("OLD_RQ"))
-    assert judged.presence == {
-        "rq-order": "absent",
-        "rd-lines": "present",
-        "cpupri-lines": "present",
-        "cpupri-split": "n/a",
-        "rq-readers": "absent",
-    }
-    assert judged.outcome("rq-order.Q1") is RuleOutcome.NA
-    assert judged.outcome("rd-lines.R1") is RuleOutcome.PASS
-    assert column("toy", toy("OLD_RQ"), "rq-order").outcome("rq-order.Q1") is RuleOutcome.FAIL
-    assert judged.outcome("unheard-of") is RuleOutcome.NA
-
-
-def test_table() -> None:
-    head, *rows = table(toys.real_rules(), [column("good", toy()), column("wide", toy("WIDE")), DROPPED])
-    assert head.split() == ["line", *(rule.id.rpartition(".")[2] for rule in toys.real_rules().rules)]
-    assert [row.split()[:4] for row in rows] == [["good", "64", "pass", "pass"], ["wide", "64", "FAIL", "FAIL"]]
-    assert {len(row.split()) for row in rows} == {len(head.split()) + 1}
-    assert len({row.index("64") for row in rows} | {head.index("line")}) == 1
-    assert rows[0].count("FAIL") == 0
-
-
-def told(rules: Rules, *columns: JudgedColumn) -> list[str]:
-    return list(notes(rules, columns))
-
-
-def test_notes_say_why_something_is_na() -> None:
-    lines = told(toys.real_rules(), column("one", toy()), column("two", toy("-CONFIG_NUMA_BALANCING")), DROPPED)
-    assert {line for line in lines if not line.endswith(": rq-readers.Q10, rq-readers.Q11")} == {
-        "no column arm+up: CONFIG_SMP=n was dropped",
-        "n/a, needs CONFIG_SMP=n: cpupri-lines.C5",
-        "n/a, needs CONFIG_SCHED_CPUPRI_SPLIT: cpupri-split.L1, cpupri-split.L3",
-        "n/a, needs CONFIG_SCHED_CPUPRI_SBM: cpupri-split.L4",
-        "n/a, no struct cpupri_leaf in this configuration: cpupri-split.L2",
-        "n/a, no rq.numa_migrate_on in this configuration: rq-order.Q6 (two)",
-    }
-    assert len(lines) == 7
-    (line,) = (line for line in told(toys.real_rules(), column("old", toy("OLD_RD"))) if "rd-lines is not" in line)
-    assert line.startswith("n/a, rd-lines is not in this tree (unmet: struct root_domain: ")
-    assert line.endswith(": " + ", ".join(f"rd-lines.R{number}" for number in range(1, 10)))
-
-
-def test_notes_say_what_is_assumed() -> None:
-    assumed = replace(toy(), assumed="lines of 64 bytes are assumed")
-    assert "note: theirs: lines of 64 bytes are assumed" in told(toys.real_rules(), column("theirs", assumed))
-    assert not [line for line in told(toys.real_rules(), column("toy", toy())) if line.startswith("note")]
+def test_the_text(golden: Golden) -> None:
+    """What is n/a, what is assumed, and what is broken where: the notes and failures of some columns."""
+    columns = [
+        column("one", toy()),
+        column("two", replace(toy("STRANGER", "-CONFIG_NUMA_BALANCING"), assumed="lines of 64 bytes are assumed")),
+        column("three", toy("STRANGER")),
+        column("old", toy("OLD_RD")),
+        DROPPED,
+    ]
+    rules = toys.real_rules()
+    parts = (*failures(rules, columns), *table(rules, columns), *notes(rules, columns))
+    golden("notes.txt", "\n".join([*parts, ""]))
 
 
 A_B = (("a", 0, 8), ("b", 64, 8))
@@ -145,21 +108,7 @@ def test_notes_say_that_a_pass_is_half_a_pass(more: Clause, where: Layout, expec
     rules = rules_of(clause(ClauseKind.FOLLOWS, "b a", rule="x"), clause(ClauseKind.APART, "a b"), more)
     judged = judge_column(rules, "k", where, frozenset())
     assert judged.outcome("x.R1") is RuleOutcome.PASS
-    assert told(rules, judged) == ([expected] if expected else [])
-
-
-def test_failures() -> None:
-    rules = toys.real_rules()
-    assert list(failures(rules, [column("good", toy()), DROPPED])) == []
-    (text,) = failures(rules, [column("one", toy("STRANGER")), column("two", toy("STRANGER"))])
-    lines = text.split("\n")
-    assert lines[0].startswith("FAIL rq-order.Q2, struct rq: no other member is on the lines of these: nr_running ")
-    assert lines[0].endswith(", is broken (one, two)")
-    assert f"    why: {rules.rule('rq-order.Q2').reason}" in lines
-    assert f"    source: {rules.rule('rq-order.Q2').source}, observed" in lines
-    assert "    there now: stranger" in lines
-    assert ["40", "4", "stranger"] in [line.split() for line in lines]
-    assert any(line.lstrip().startswith(">") and line.endswith(" idle") for line in lines)
+    assert list(notes(rules, [judged])) == ([expected] if expected else [])
 
 
 def test_failures_of_an_expected_change_show_each_clause() -> None:
@@ -182,9 +131,13 @@ def made(*columns: JudgedColumn) -> Any:
 
 def test_document_follows_the_schema() -> None:
     unaligned = layout(structure("rq", 128, ("a", 0, 8), align=None))
-    wide = (column("wide", toy("WIDE"), "x"), DROPPED)
-    for columns in ((column("good", toy()),), wide, (column("k", unaligned),), ()):
-        VALIDATOR.validate(made(*columns))
+    for columns in (
+        (column("good", toy()),),
+        (column("wide", toy("WIDE"), "x"), DROPPED),
+        (column("k", unaligned),),
+        (),
+    ):
+        validator("layout-1").validate(made(*columns))
 
 
 def test_document_holds_what_was_judged() -> None:

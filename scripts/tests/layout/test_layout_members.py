@@ -177,17 +177,27 @@ def test_odd_declarations(form: str, tmp_path: Path) -> None:
     assert resolve(found, "odd", "named.in[0].i") is not None
 
 
+def linked(place: Path, sources: dict[str, str], *words: str) -> Path:
+    """A library of some sources."""
+    for name, text in sources.items():
+        (place / f"{name}.c").write_text(text)
+    argv = ["gcc", "-g", "-nostdlib", "-shared", "-fPIC", *words, "-o", "all.so", *(f"{name}.c" for name in sources)]
+    subprocess.run(argv, cwd=place, check=True)
+    return place / "all.so"
+
+
 def test_a_name_that_the_linker_shares_is_found(tmp_path: Path) -> None:
     """The end of a longer name serves as a shorter one, and a number elsewhere may look like it."""
     names = [f"{'x' * size}_sock" for size in range(5)]
-    for name in names:
-        (tmp_path / f"{name}.c").write_text(f"struct _sock;\nstruct {name} {{ int a; long b; }} v{name};\n")
-    sources = [f"{name}.c" for name in names]
-    argv = ["gcc", "-g", "-nostdlib", "-shared", "-fPIC", "-Wl,-O2", "-o", "all.so", *sources]
-    subprocess.run(argv, cwd=tmp_path, check=True)
-    assert {tag: its.type.size for tag, its in read_members(tmp_path / "all.so", names).items()} == dict.fromkeys(
-        names, 16
-    )
+    texts = {name: f"struct _sock;\nstruct {name} {{ int a; long b; }} v{name};\n" for name in names}
+    found = read_members(linked(tmp_path, texts, "-Wl,-O2"), names)
+    assert {tag: its.type.size for tag, its in found.items()} == dict.fromkeys(names, 16)
+
+
+@pytest.mark.parametrize("tags", ["first second", "second first", "none second first", "second none first other"])
+def test_the_order_of_source_files_loses_no_structure(tags: str, tmp_path: Path) -> None:
+    texts = {name: f"struct {name} {{ int a; }} {name};\n" for name in ("first", "second")}
+    assert read_members(linked(tmp_path, texts), tags.split()).keys() == {"first", "second"}
 
 
 def test_alignment_is_known_from_dwarf_alone(dwarf: Path, btf: Path, raw_btf: Path) -> None:
@@ -263,18 +273,6 @@ def test_paths(dwarf: Path, tag: str, path: str, told: tuple[int, ...] | None) -
     found = resolve(read_members(dwarf), tag, path)
     assert (found and (found.offset, found.size, found.count, found.stride)) == told
     assert found is None or (found.type, found.member) == (tag, path)
-
-
-@pytest.mark.parametrize(
-    "tags",
-    [("first", "second"), ("second", "first"), ("none", "second", "first"), ("second", "none", "first", "other")],
-)
-def test_the_order_of_source_files_loses_no_structure(tags: tuple[str, ...], tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        (tmp_path / f"{name}.c").write_text(f"struct {name} {{ int a; }} {name};\n")
-    argv = ["gcc", "-g", "-nostdlib", "-shared", "-fPIC", "-o", "both.so", "first.c", "second.c"]
-    subprocess.run(argv, cwd=tmp_path, check=True)
-    assert read_members(tmp_path / "both.so", tags).keys() == {"first", "second"}
 
 
 def test_array_of_arrays_has_no_words() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import toys
-from layout_command import run
+from layout_command import heard, run, said
 
 from conftest import git
 from schedlib import environment
@@ -34,9 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The toy kernel with two commits: the second needs the first, and breaks rq-order.Q2."""
     clone = toys.toy_tree(tmp_path_factory.mktemp("kernels") / "toy")
     for number, change in enumerate((FIRST, SECOND), 1):
-        text = (clone / HEADER).read_text()
-        assert text.count(change[0]) == 1
-        (clone / HEADER).write_text(text.replace(*change))
+        toys.edit(clone, HEADER, *change)
         git(clone, "commit", "-qam", f"sched: Change {number}")
     return clone
 
@@ -108,20 +106,22 @@ def test_every_form_of_a_patch_is_the_same_diff(form: str, made: Path, tmp_path:
     assert git(made, "write-tree") == git(made, "rev-parse", "HEAD^{tree}")
 
 
+def broken(*words: str) -> bool:
+    """Whether a patch breaks rq-order.Q2, and nothing else happens."""
+    verdict, text = said("layout", *words)
+    assert (verdict is Verdict.FAIL) is ("ERROR: rq-order.Q2" in text) and verdict in (Verdict.FAIL, Verdict.PASS)
+    return verdict is Verdict.FAIL
+
+
 @pytest.mark.parametrize("form", [mails, lambda series: one_diff(series, "-U0")])
-def test_a_series_is_judged_as_one(
-    form: Callable[[Path], bytes], series: Path, tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_series_is_judged_as_one(form: Callable[[Path], bytes], series: Path, tmp_path: Path, cache: Path) -> None:
     """Git puts what is added without context at the end of the file, so that it broke nothing."""
     (tmp_path / "x.mbox").write_bytes(form(series))
     git(series, "checkout", "-q", "HEAD~2")
-    assert run("layout", "--kdir", str(series), "--patch", str(tmp_path / "x.mbox")) is Verdict.FAIL
-    assert "ERROR: rq-order.Q2" in capsys.readouterr().out
+    assert broken("--kdir", str(series), "--patch", str(tmp_path / "x.mbox"))
 
 
-def test_context_that_moved_is_found_by_its_blob(
-    series: Path, tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_context_that_moved_is_found_by_its_blob(series: Path, tmp_path: Path, cache: Path) -> None:
     """`git am -3` takes it; `git apply` alone does not."""
     (tmp_path / "x.patch").write_bytes(git(series, "diff", "--full-index", "HEAD~1", "HEAD").encode() + b"\n")
     git(series, "checkout", "-q", "HEAD~1")
@@ -130,71 +130,62 @@ def test_context_that_moved_is_found_by_its_blob(
     lines[at - 2] = lines[at - 2].rstrip("\n") + " /* moved */\n"
     (series / HEADER).write_text("".join(lines))
     git(series, "commit", "-qam", "other")
-    assert run("layout", "--kdir", str(series), "--patch", str(tmp_path / "x.patch")) is Verdict.FAIL
-    assert "ERROR: rq-order.Q2" in capsys.readouterr().out
+    assert broken("--kdir", str(series), "--patch", str(tmp_path / "x.patch"))
 
 
-def test_git_is_asked_for_the_patch(series: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kdir = ["layout", "--kdir", str(series)]
+def test_git_is_asked_for_the_patch(series: Path, cache: Path) -> None:
+    kdir = ["--kdir", str(series)]
     git(series, "config", "diff.context", "0")
-    for commit in ("HEAD", ":/Change 2"):
-        assert run(*kdir, "--commit", commit) is Verdict.FAIL
-    assert run(*kdir, "--range", "HEAD~2..HEAD") is Verdict.FAIL
+    for words in (("--commit", "HEAD"), ("--commit", ":/Change 2"), ("--range", "HEAD~2..HEAD")):
+        assert broken(*kdir, *words)
+    assert not broken(*kdir, "--commit", "HEAD~1")
     # What others took away since is not in it.
     other = git(series, "commit-tree", "HEAD~1^{tree}", "-p", "HEAD", "-m", "others").strip()
-    assert run(*kdir, "--range", f"{other}..HEAD") is Verdict.INCONCLUSIVE
-    assert run(*kdir, "--commit", "HEAD~1") is Verdict.PASS
-    assert run(*kdir, "--staged") is Verdict.INCONCLUSIVE
-    assert "nothing is staged\n  next: git add FILE\n" in capsys.readouterr().err
-    assert run(*kdir, "--range", "HEAD..HEAD") is Verdict.INCONCLUSIVE
-    assert "HEAD..HEAD changes nothing\n" in capsys.readouterr().err
+    for unchanged, why in (
+        (["--range", f"{other}..HEAD"], ""),
+        (["--range", "HEAD..HEAD"], "HEAD..HEAD changes nothing\n"),
+        (["--staged"], "nothing is staged\n  next: git add FILE\n"),
+    ):
+        verdict, _, errors = heard("layout", *kdir, *unchanged)
+        assert verdict is Verdict.INCONCLUSIVE and why in errors
     git(series, "reset", "-q", "--soft", "HEAD~1")
-    capsys.readouterr()
-    assert run(*kdir, "--staged") is Verdict.FAIL
-    assert "ERROR: rq-order.Q2" in capsys.readouterr().out
-    for words, said in ((["--commit", "HEAD^!"], "is no commit"), (["--range", "HEAD~1"], "--range HEAD~1..HEAD")):
-        with pytest.raises(SchedlineError, match=re.escape(said)):
-            run(*kdir, *words)
-    with pytest.raises(SchedlineError, match="typo"):
-        run(*kdir, "--commit", "typo")
-    with pytest.raises(SchedlineError, match=r"add --kdir \."):
-        run("layout", "--commit", "HEAD")
-    with pytest.raises(SchedlineError, match="name one patch"):
-        run(*kdir, "--commit", "HEAD", "--staged")
+    assert broken(*kdir, "--staged")
+    for wrong, why in (
+        ([*kdir, "--commit", "HEAD^!"], "is no commit"),
+        ([*kdir, "--range", "HEAD~1"], "--range HEAD~1..HEAD"),
+        ([*kdir, "--commit", "typo"], "typo"),
+        (["--commit", "HEAD"], "add --kdir ."),
+        ([*kdir, "--commit", "HEAD", "--staged"], "name one patch"),
+    ):
+        with pytest.raises(SchedlineError, match=re.escape(why)):
+            run("layout", *wrong)
 
 
-def test_the_installed_hook_stops_a_bad_commit(series: Path, cache: Path) -> None:
+def test_the_installed_hook_stops_a_bad_commit(series: Path, cache: Path, tmp_path: Path) -> None:
     # The hook takes the libraries of this Python, and downloads none.
     libraries = environment._place(environment.CORE)
     libraries.parent.mkdir(parents=True)
     libraries.symlink_to(sys.prefix)
     git(series, "reset", "-q", "--hard", "HEAD~1")
-    assert run("layout", "--kdir", str(series), "--install-hook") is Verdict.PASS
-    assert run("layout", "--kdir", str(series), "--install-hook") is Verdict.PASS
+    install = ("layout", "--kdir", str(series), "--install-hook")
+    (tmp_path / "my contracts").mkdir()
+    assert run(*install, "--contracts", str(tmp_path / "my contracts")) is run(*install) is Verdict.PASS
     assert "layout --kdir . --quiet --patch -" in git(series, "config", "b4.am-perpatch-check-cmd")
     commit = ["git", "-c", "user.name=A", "-c", "user.email=a@localhost", "commit", "-am", "x"]
     text = (series / HEADER).read_text()
-    (series / HEADER).write_text(text.replace(*SECOND))
-    stopped = subprocess.run(commit, cwd=series, capture_output=True, text=True, check=False)
-    assert stopped.returncode == 1, stopped
-    assert "ERROR: rq-order.Q2" in stopped.stdout + stopped.stderr
-    (series / HEADER).write_text(text.replace("void *idle;", "void  *idle;"))
-    done = subprocess.run(commit, cwd=series, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done
+    for change, code in ((SECOND, 1), (("void *idle;", "void  *idle;"), 0)):
+        (series / HEADER).write_text(text.replace(*change))
+        done = subprocess.run(commit, cwd=series, capture_output=True, text=True, check=False)
+        assert done.returncode == code and ("ERROR: rq-order.Q2" in done.stdout + done.stderr) is bool(code), done
+    # Contracts of one's own are judged, too.
+    assert run(*install, "--contracts", str(tmp_path / "my contracts")) is Verdict.PASS
+    own = f"--contracts '{tmp_path / 'my contracts'}' --kdir"
+    assert own in (series / ".git/hooks/pre-commit").read_text()
+    for name in ("b4.am-perpatch-check-cmd", "b4.review-series-check-cmd"):
+        assert own in git(series, "config", name)
     (series / ".git/hooks/pre-commit").write_text("#!/bin/sh\n")
     with pytest.raises(SchedlineError, match="exists, and stays as it is"):
-        run("layout", "--kdir", str(series), "--install-hook")
-
-
-def test_the_hook_judges_contracts_of_ones_own(series: Path, cache: Path, tmp_path: Path) -> None:
-    own = tmp_path / "my contracts"
-    own.mkdir()
-    for more in ([], ["--contracts", str(own)]):
-        assert run("layout", "--kdir", str(series), "--install-hook", *more) is Verdict.PASS
-    words = f"--contracts '{own}' --kdir"
-    assert words in (series / ".git/hooks/pre-commit").read_text()
-    for name in ("b4.am-perpatch-check-cmd", "b4.review-series-check-cmd"):
-        assert words in git(series, "config", name)
+        run(*install)
 
 
 @pytest.mark.parametrize("text", [b"", b"Index: a.h\n--- a/a.h\n+++ b/a.h\n", b"diff --git a/x b/x\n", b"\xff\xfe"])

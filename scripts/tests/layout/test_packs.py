@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Collection, Iterator
@@ -12,9 +11,10 @@ from pathlib import Path
 
 import pytest
 import toys
-from layout_command import read, run
+from layout_command import document, run, said
 
 from conftest import git, write_files
+from golden import Golden
 from schedlib.contracts.contract_rules import Rules, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.layout import pack_units
@@ -88,31 +88,20 @@ def contracts(tmp_path: Path) -> Path:
     return tmp_path / "mine"
 
 
-def changed(contracts: Path, name: str, old: str, new: str) -> None:
-    text = (contracts / name).read_text()
-    assert old in text
-    (contracts / name).write_text(text.replace(old, new))
-
-
-def test_public_and_private_structures_are_judged(
-    tree: Path, contracts: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_public_and_private_structures_are_judged(tree: Path, contracts: Path, cache: Path, golden: Golden) -> None:
     words = ["layout", "--kdir", str(tree), "--contracts", str(contracts)]
-    assert run(*words, "--json", str(tmp_path / "x.json")) is Verdict.PASS
-    said = capsys.readouterr().out
-    assert "thing  1 pass" in said and "poll   1 pass" in said
-    [column] = json.loads((tmp_path / "x.json").read_text())["columns"]
-    assert (column["line"], column["types"]["poll"]["size"]) == (64, 16)
-    changed(contracts, "thing.toml", '"read"', '"owner", "waiters"')
-    assert run(*words) is Verdict.FAIL
-    said = capsys.readouterr().out
-    assert "FAIL thing.G1, struct thing: each starts on a line boundary: owner waiters, is broken" in said
-    assert "source: include/linux/thing.h" in said and "thing  1 FAIL" in said
+    found = document(cache / "x.json", *words)
+    [column] = found["columns"]
+    assert (found["status"], column["line"], column["types"]["poll"]["size"]) == ("PASS", 64, 16)
+    # What a tree lacks is n/a.
+    toys.edit(contracts, "poll.toml", 'file = "fs/private.c"', 'file = "fs/later.c"')
+    toys.edit(contracts, "thing.toml", '"read"', '"owner", "waiters"')
+    verdict, text = said(*words)
+    golden("pack.txt", text)
+    assert verdict is Verdict.FAIL
 
 
-def test_a_kernel_that_is_built(
-    tree: Path, contracts: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_kernel_that_is_built(tree: Path, contracts: Path, cache: Path, tmp_path: Path) -> None:
     source = tmp_path / "vmlinux.c"
     source.write_text(
         "#include <linux/types.h>\n"
@@ -122,43 +111,34 @@ def test_a_kernel_that_is_built(
     )
     assert toys.gcc(source, tmp_path / "vmlinux", "-g", *toys.defines()).returncode == 0
     built = ["layout", "--vmlinux", str(tmp_path / "vmlinux")]
-    assert run(*built, "--contracts", str(contracts)) is Verdict.PASS
-    assert run(*built, "--struct", "thing") is Verdict.PASS
-    said = capsys.readouterr().out
-    assert "thing  1 pass" in said and "     64       8  read" in said
+    found = document(cache / "x.json", *built, "--contracts", str(contracts))
+    assert {row["outcome"] for row in found["columns"][0]["rules"] if row["id"] == "thing.G1"} == {"pass"}
+    verdict, text = said(*built, "--struct", "thing")
+    assert verdict is Verdict.PASS and "     64       8  read" in text
 
 
 def test_a_member_that_is_renamed_is_an_error(tree: Path, contracts: Path, cache: Path) -> None:
     """Left out by the compiler, it would be judged no more, and the rest of the rule would pass."""
     words = ["layout", "--kdir", str(tree), "--contracts", str(contracts)]
-    changed(contracts, "poll.toml", '"list"', '"queue"')
+    toys.edit(contracts, "poll.toml", '"list"', '"queue"')
     with pytest.raises(SchedlineError, match=r"fs/private.c of this tree has no member queue.*struct poll"):
         run(*words)
-    changed(contracts, "poll.toml", '"queue"', '"queue|list"')
+    toys.edit(contracts, "poll.toml", '"queue"', '"queue|list"')
     assert run(*words) is Verdict.PASS
-
-
-def test_what_a_tree_lacks_is_not_applicable(
-    tree: Path, contracts: Path, cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    changed(contracts, "poll.toml", "fs/private.c", "fs/later.c")
-    assert run("layout", "--kdir", str(tree), "--contracts", str(contracts)) is Verdict.PASS
-    said = capsys.readouterr().out
-    assert "poll   1 n/a" in said and "n/a, no struct poll in this configuration: poll.G1" in said
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ('file = "fs/private.c"\n', "", "poll.toml:1: file is missing"),
-        ('"fs/private.c"\n[', '"../private.c"\n[', "poll.toml:2: "),
+        ('file = "fs/private.c"', 'file = "../private.c"', "poll.toml:2: "),
         ('source = "fs/private.c"\n', "", "poll.toml:3: .*names no source"),
         ('why = "the', 'change = "rd-lines"\nwhy = "the', "is in a contract with `file`"),
         ('struct = "poll"', 'struct = "epoll"', "name the file after it"),
     ],
 )
 def test_a_wrong_contract(old: str, new: str, message: str, contracts: Path) -> None:
-    changed(contracts, "poll.toml", old, new)
+    toys.edit(contracts, "poll.toml", old, new)
     with pytest.raises(SchedlineError, match=message):
         pack_rules((), (contracts,))
 
@@ -307,107 +287,82 @@ def test_a_type_that_a_structure_contains(
     assert compiled or not moves
 
 
+THING_H = "include/linux/thing.h"
+
+
 @pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
+    ("file", "old", "new", "told"),
     [
-        ("include/linux/thing.h", "u32 rest;", "u32 rest, more;", "line 1: more, beside read, first, second, rest\n"),
-        ("include/linux/thing.h", "void *read ____", "u32 new; void *read; u32 x ____", "thing.h:4: ERROR: thing.G1"),
-        ("include/linux/thing.h", "void *read", "void *reads", "ERROR: thing.G1: read is reads now, and its contract"),
+        (THING_H, "u32 rest;", "u32 rest, more;", "line 1: more, beside read, first, second, rest\n"),
+        (THING_H, "void *read ____", "u32 new; void *read; u32 x ____", "thing.h:4: ERROR: thing.G1"),
+        (THING_H, "void *read", "void *reads", "ERROR: thing.G1: read is reads now, and its contract"),
         ("fs/private.c", "void *list", "char all[64]; void *list", "fs/private.c:2: ERROR: poll.G1: list (line 1) not"),
         ("fs/private.c", "void *list", "void *queue", "ERROR: poll.G1: list is queue now"),
         # Structures of files that the patch does not change were not looked at, and nobody said so.
-        (
-            "include/linux/size.h",
-            "SIZE 2",
-            "SIZE 99",
-            "NOTE: struct group, which has no contract: 2 bytes on 1 line",
-        ),
+        ("include/linux/size.h", "SIZE 2", "SIZE 99", "NOTE: struct group, which has no contract: 2 bytes on 1 line"),
         ("include/linux/none.h", "NONE 2", "NONE 3", "; not followed into other files: NONE, which nothing reads that"),
     ],
+    ids=["joins", "moves", "renamed", "apart", "private", "elsewhere", "unread"],
 )
 def test_what_a_patch_breaks(
-    file: str,
-    old: str,
-    new: str,
-    said: str,
-    tree: Path,
-    contracts: Path,
-    cache: Path,
-    capsys: pytest.CaptureFixture[str],
+    file: str, old: str, new: str, told: str, tree: Path, contracts: Path, cache: Path, tmp_path: Path
 ) -> None:
-    text = (tree / file).read_text()
-    assert text.count(old) == 1
-    (tree / file).write_text(text.replace(old, new))
-    (contracts.parent / "x.patch").write_text(git(tree, "diff"))
-    (tree / file).write_text(text)
-    words = ["layout", "--kdir", str(tree), "--contracts", str(contracts), "--patch", str(contracts.parent / "x.patch")]
-    assert run(*words, "--verbose") is (Verdict.FAIL if "ERROR" in said else Verdict.PASS)
-    assert said in capsys.readouterr().out
+    words = ["layout", "--kdir", str(tree), "--contracts", str(contracts), "--verbose"]
+    verdict, text = said(*words, "--patch", toys.patch_of(tree, tmp_path, file, old, new))
+    assert verdict is (Verdict.FAIL if "ERROR" in told else Verdict.PASS) and told in text
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
+    ("file", "old", "new", "rules"),
     [
-        ("include/linux/thing.h", "u32 rest;", "u32 rest, more;", ""),
-        ("fs/private.c", "void *list", "char all[64]; void *list", "poll.G1: struct poll: all lie entirely on"),
-        ("fs/private.c", "void *list", "void *queue", "poll.G1: list is queue now"),
+        (THING_H, "u32 rest;", "u32 rest, more;", set()),
+        ("fs/private.c", "void *list", "char all[64]; void *list", {"poll.G1"}),
+        ("fs/private.c", "void *list", "void *queue", {"poll.G1"}),
     ],
 )
 def test_what_a_series_breaks(
-    file: str, old: str, new: str, said: str, tree: Path, contracts: Path, cache: Path, tmp_path: Path
+    file: str, old: str, new: str, rules: set[str], tree: Path, contracts: Path, cache: Path, tmp_path: Path
 ) -> None:
     """premerge judges packs, too."""
-    shutil.copytree(tree, tmp_path / "linux", symlinks=True)
-    (tmp_path / "linux" / file).write_text((tree / file).read_text().replace(old, new))
-    git(tmp_path / "linux", "commit", "-qam", "a series")
-    made = open_kdir(cache, tmp_path / "linux")
-    series = read_series(made, "HEAD~1", None, None)
+    linux = shutil.copytree(tree, tmp_path / "linux", symlinks=True)
+    toys.edit(linux, file, old, new)
+    git(linux, "commit", "-qam", "a series")
+    made = open_kdir(cache, linux)
     (tmp_path / "out").mkdir()
+    series = read_series(made, "HEAD~1", None, None)
     part = parts.layout(made, series, ["x86_64"], [contracts], frozenset(), tmp_path / "out")
-    assert part.verdict is (Verdict.FAIL if said else Verdict.PASS)
-    assert said in "\n".join(part.lines) and any(each.error for each in part.findings) is bool(said)
+    assert part.verdict is (Verdict.FAIL if rules else Verdict.PASS)
+    assert {each.rule for each in part.findings if each.error} == rules
 
 
-def test_any_structure_is_shown(tree: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("layout", "--kdir", str(tree), "--struct", "struct poll") is Verdict.PASS
-    assert capsys.readouterr().out.splitlines()[:2] == [
-        "struct poll on x86_64+packs: 16 bytes, 1 lines of 64",
-        "--- cacheline 0 boundary (0 bytes) ---",
-    ]
+def test_any_structure_is_shown(tree: Path, cache: Path, golden: Golden) -> None:
+    verdict, text = said("layout", "--kdir", str(tree), "--struct", "struct poll")
+    golden("struct.txt", text)
+    assert verdict is Verdict.PASS
     with pytest.raises(SchedlineError, match="declares no struct pol at the left margin"):
         run("layout", "--kdir", str(tree), "--struct", "pol")
-    with pytest.raises(SchedlineError, match="judges nothing"):
-        read("layout", "--struct", "poll", "--contracts", str(tree))
-    with pytest.raises(SystemExit):
-        read("layout", "--struct", "a;b")
 
 
-def test_a_first_contract_is_judged_at_once(tree: Path, cache: Path, tmp_path: Path) -> None:
+def test_a_first_contract_is_judged_at_once(tree: Path, cache: Path, tmp_path: Path, golden: Golden) -> None:
     out = tmp_path / "first/thing.toml"
     words = ["--kdir", str(tree)]
-    assert run("layout", "contract", "init", "thing", *words, "-o", str(out)) is Verdict.PASS
-    text = out.read_text()
-    assert "the group fast" in text and '"first", "second"' in text and "include/linux/thing.h: ____cacheline" in text
-    assert text.endswith("# No source was found for these:\n# line 0: owner, waiters\n# line 1: rest\n")
     judged = ["layout", *words, "--contracts", str(out.parent)]
-    assert run(*judged) is Verdict.PASS
-    out.unlink()
-    assert run("layout", "contract", "init", "thing", *words, "-o", str(out.parent)) is Verdict.PASS
-    assert out.read_text() == text
+    for place in (out, out.parent):
+        assert run("layout", "contract", "init", "thing", *words, "-o", str(place)) is run(*judged) is Verdict.PASS
+        golden("thing.toml", out.read_text())
+        out.unlink()
     with pytest.raises(SchedlineError, match="named after its structure") as error:
         run("layout", "contract", "init", "thing", *words, "-o", str(tmp_path / "first/other.toml"))
     assert error.value.next_step == f"-o {out}"
-    changed(out.parent, "thing.toml", '"first", "second"', '"first", "rest"')
+    assert run("layout", "contract", "init", "thing", *words, "-o", str(out)) is Verdict.PASS
+    toys.edit(out.parent, "thing.toml", '"first", "second"', '"first", "rest"')
     assert run(*judged) is Verdict.FAIL
 
 
-def test_a_rule_of_a_pack_is_explained(tree: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("layout", "explain", "futex-hash-bucket.G1", "--kdir", str(tree)) is Verdict.PASS
-    said = capsys.readouterr().out
-    assert "source: kernel/futex/futex.h" in said and "on x86_64+packs, lines of 64" in said and "change:" not in said
-    with pytest.raises(SystemExit):
-        read("layout", "explain", "futex-hash-bucket.G0")
-    assert "Did you mean futex-hash-bucket.G1?" in capsys.readouterr().err
+def test_a_rule_of_a_pack_is_explained(tree: Path, cache: Path) -> None:
+    verdict, text = said("layout", "explain", "futex-hash-bucket.G1", "--kdir", str(tree))
+    assert verdict is Verdict.PASS and "source: kernel/futex/futex.h" in text and "change:" not in text
+    assert "on x86_64+packs, lines of 64" in text
 
 
 def test_a_structure_that_two_files_declare(tree: Path, cache: Path) -> None:

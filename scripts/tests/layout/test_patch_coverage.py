@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 import pytest
-from layout_command import run
+from layout_command import heard
 
 from conftest import git
 from schedlib.contracts.contract_rules import Rules
@@ -241,11 +241,11 @@ def test_a_line_of_a_configuration_is_a_fragment() -> None:
     assert load(["x86_64", "CONFIG_SCHED_CORE=y"]).values["CONFIG_SCHED_CORE"] == "y"
 
 
-def test_an_empty_patch_is_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_patch_is_no_pass(tmp_path: Path) -> None:
     """`git show typo | schedline layout --patch -` was silent, with exit 0."""
     (tmp_path / "x.patch").write_text("\n")
-    assert run("layout", "--kdir", "/", "--patch", str(tmp_path / "x.patch")) is Verdict.INCONCLUSIVE
-    assert "nothing was looked at: the patch is empty" in capsys.readouterr().err
+    verdict, _, errors = heard("layout", "--kdir", "/", "--patch", str(tmp_path / "x.patch"))
+    assert verdict is Verdict.INCONCLUSIVE and "nothing was looked at: the patch is empty" in errors
 
 
 @pytest.mark.parametrize("changed", ["a", "b"])

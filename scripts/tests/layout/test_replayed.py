@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 import pytest
-from layout_command import run
+from layout_command import said
 
 from schedlib import doctor
 from schedlib.layout.patch_text import require_diff
@@ -68,12 +68,11 @@ def compilers() -> None:
         pytest.skip("what compiling a kernel needs is not installed")
 
 
-def broken_by(patch: Path, capsys: pytest.CaptureFixture[str]) -> set[str]:
+def broken_by(patch: Path) -> set[str]:
     """The rules that a patch breaks."""
-    verdict = run("layout", "--patch", str(patch))
-    said = capsys.readouterr().out
-    found = {rule for rules in re.findall(r"ERROR: ([\w, .-]+):", said) for rule in rules.split(", ")}
-    assert verdict is (Verdict.FAIL if found else Verdict.PASS), said
+    verdict, text = said("layout", "--patch", str(patch))
+    found = {rule for rules in re.findall(r"ERROR: ([\w, .-]+):", text) for rule in rules.split(", ")}
+    assert verdict is (Verdict.FAIL if found else Verdict.PASS), text
     return found
 
 
@@ -82,22 +81,18 @@ def diff_of(path: Path) -> str:
 
 
 @pytest.mark.guest
-def test_what_the_contracts_say_of_all_at_once(
-    compilers: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_contracts_say_of_all_at_once(compilers: None, tmp_path: Path) -> None:
     # tcp-usec-ts changes the lines of tcp-scaling-ratio.
     together = [path for path in FILES if path.stem != "tcp-usec-ts"]
     (tmp_path / "all.diff").write_text("".join(map(diff_of, together)))
-    assert broken_by(tmp_path / "all.diff", capsys) >= {head(path)["Said"] for path in together} - {"none"}
+    assert broken_by(tmp_path / "all.diff") >= {head(path)["Said"] for path in together} - {"none"}
 
 
 @pytest.mark.guest
 @pytest.mark.long
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_what_the_contracts_say(
-    path: Path, compilers: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    expected, broken = head(path)["Said"], broken_by(path, capsys)
+def test_what_the_contracts_say(path: Path, compilers: None, tmp_path: Path) -> None:
+    expected, broken = head(path)["Said"], broken_by(path)
     assert expected in broken if expected != "none" else not broken
     (tmp_path / "good.diff").write_text(backwards(diff_of(path)))
-    assert not broken_by(tmp_path / "good.diff", capsys)
+    assert not broken_by(tmp_path / "good.diff")

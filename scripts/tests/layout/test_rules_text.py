@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from layout_command import run
+from layout_command import said
 
 from schedlib.contracts.contract_rules import CONTRACTS, pack_rules
 from schedlib.errors import SchedlineError
@@ -27,10 +27,11 @@ def test_every_rule_is_told_where_its_structure_is() -> None:
         assert all(f"- {each.rule}: " in told for each in rules.clauses if each.type == tag and each.rule in ids)
 
 
-def test_a_directory_has_its_own_structures(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("layout", "rules", "--for", "kernel/sched/") is Verdict.PASS
-    told = capsys.readouterr().out
-    assert "## struct rq (" in told and "mm_struct" not in told.replace("struct mm_struct", "")
+def test_a_directory_has_its_own_structures() -> None:
+    verdict, told = said("layout", "rules", "--for", "kernel/sched/")
+    assert (
+        verdict is Verdict.PASS and "## struct rq (" in told and "mm_struct" not in told.replace("struct mm_struct", "")
+    )
     assert "nr_running" in told and "update_sg_lb_stats" in told
     assert "written by the owner, read often by others" in told
 
@@ -47,10 +48,11 @@ def test_a_directory_without_contracts(place: str) -> None:
         rules_text(place)
 
 
-def test_nothing_is_downloaded_to_explain_a_rule(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("layout", "explain", "q3") is Verdict.PASS
-    told = capsys.readouterr().out
-    assert "rq-order.Q3: waiters write" in told and "--series 7.3, which is downloaded" in told
+def test_nothing_is_downloaded_to_explain_a_rule(cache: Path) -> None:
+    verdict, told = said("layout", "explain", "q3")
+    assert (
+        verdict is Verdict.PASS and "rq-order.Q3: waiters write" in told and "--series 7.3, which is downloaded" in told
+    )
     assert not (cache / "trees").exists()
 
 

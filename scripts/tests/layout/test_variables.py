@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
-import layout_command
 import pytest
+from layout_command import run, said
 
+from golden import Golden
 from schedlib.cache import cache_dir
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass
@@ -65,20 +67,13 @@ def linked(place: Path, **sources: str) -> Path:
     return place / "vmlinux"
 
 
-def test_false_sharing_of_globals_fails_before_its_fix_and_passes_after_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ("layout", "--variables", "--vmlinux")
-    before = linked(tmp_path / "before", fair=FAIR, cputime=BEFORE)
-    assert layout_command.run(*words, str(before)) is Verdict.FAIL
-    said = capsys.readouterr().out
-    assert "FAIL sched-clock-irqtime.V1, sched_clock_irqtime, read-mostly: .bss, 4 bytes" in said
-    assert "beside it: nohz (shared)" in said
-    assert "    nohz, which is shared, is on its line\n" in said
-    after = linked(tmp_path / "after", fair=FAIR, cputime=AFTER)
-    assert layout_command.run(*words, str(after)) is Verdict.PASS
-    said = capsys.readouterr().out
-    assert "pass nohz.V1, nohz, shared" in said and "beside it: sched_clock_irqtime (a static key)" in said
+def test_false_sharing_of_globals_fails_before_its_fix_and_passes_after_it(tmp_path: Path, golden: Golden) -> None:
+    for name, text, wanted in (("before", BEFORE, Verdict.FAIL), ("after", AFTER, Verdict.PASS)):
+        kernel = linked(tmp_path / name, fair=FAIR, cputime=text)
+        verdict, told = said("layout", "--variables", "--vmlinux", str(kernel))
+        told = re.sub(r"from \w+ to \w+", "from HERE to THERE", told.replace(f"{kernel.parent}/", ""))
+        golden(f"variables-{name}.txt", told)
+        assert verdict is wanted
 
 
 def contract(name: str, class_: AccessClass, section: str = "") -> VariableContract:
@@ -124,10 +119,10 @@ def test_what_is_no_neighbour(tmp_path: Path) -> None:
     assert found.place.lines(64) == range(found.place.address // 64, found.place.address // 64 + 1)
 
 
-def test_a_kernel_without_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_kernel_without_them(tmp_path: Path) -> None:
     kernel = linked(tmp_path, core="int a = 1;")
-    assert layout_command.run("layout", "--variables", "--build", str(tmp_path)) is Verdict.INCONCLUSIVE
-    assert "n/a nohz.V1, nohz: this kernel does not have it" in capsys.readouterr().out
+    verdict, told = said("layout", "--variables", "--build", str(tmp_path))
+    assert verdict is Verdict.INCONCLUSIVE and "n/a nohz.V1, nohz: this kernel does not have it" in told
     subprocess.run(["strip", kernel], check=True)
     (tmp_path / "text").write_text("text")
     for option, path, message in (
@@ -136,15 +131,12 @@ def test_a_kernel_without_them(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ("--build", tmp_path / "kernel", "has no vmlinux"),
     ):
         with pytest.raises(SchedlineError, match=message):
-            layout_command.run("layout", "--variables", option, str(path))
+            run("layout", "--variables", option, str(path))
 
 
-def test_only_what_reads_a_vmlinux(cache: Path) -> None:
-    for words in (("--running",), ("--arch", "arm64"), ("--expect", "rd-lines"), ("--staged", "--kdir", "/")):
-        with pytest.raises(SchedlineError, match="--variables reads a vmlinux"):
-            layout_command.read("layout", "--variables", *words)
+def test_no_kernel_was_built(cache: Path) -> None:
     with pytest.raises(SchedlineError, match=r"no kernel of 7\.3 was built here"):
-        layout_command.run("layout", "--variables")
+        run("layout", "--variables")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+#define L1_CACHE_SHIFT 6

@@ -1,0 +1,3 @@
+struct cold {
+	int first;
+};

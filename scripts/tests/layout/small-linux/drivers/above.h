@@ -1,0 +1,1 @@
+struct above { char first; };

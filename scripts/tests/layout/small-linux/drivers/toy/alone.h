@@ -1,0 +1,2 @@
+#include <linux/types.h>
+struct alone { u64 first; };

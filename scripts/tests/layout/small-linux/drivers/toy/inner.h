@@ -1,0 +1,1 @@
+struct inner { int a; };

@@ -1,0 +1,2 @@
+#define MOST 2
+struct macro { char first[MOST]; };

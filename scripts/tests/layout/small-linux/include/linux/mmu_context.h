@@ -1,0 +1,1 @@
+struct other { int a; };

@@ -1,0 +1,1 @@
+struct needs { struct other other; };

@@ -1,0 +1,2 @@
+#include <linux/types.h>
+struct shared { u64 first; u64 second; };

@@ -1,0 +1,3 @@
+struct of_users {
+	int first;
+};

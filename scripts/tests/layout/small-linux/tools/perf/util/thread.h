@@ -1,0 +1,3 @@
+struct thread {
+	int first;
+};
