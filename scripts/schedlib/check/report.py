@@ -74,6 +74,7 @@ def _changes(composition: Composition, boots: Sequence[JudgedBoot]) -> Iterator[
     logs = [Path(boot.log).read_text(errors="replace") for boot in boots]
     said = {match for log in logs for match in pattern.findall(log)}
     run = [test for boot in boots for test in boot.tests]
+    lost = [problem.text for boot in boots for problem in boot.problems if problem.kind == "not-judged"]
     judged = [(row, change_table()[row.id].suite) for row in composition.states]
     for row, suite in (each for each in judged if each[1]):
         there = [each for name, each in said if name == row.id]
@@ -83,6 +84,8 @@ def _changes(composition: Composition, boots: Sequence[JudgedBoot]) -> Iterator[
         outcomes = {test.outcome for test in run if (test.name in own if own else test.name.split(":")[0] == suite)}
         if outcomes & {TestOutcome.FAIL, TestOutcome.MISSING, TestOutcome.CRASHED}:
             verdict = Verdict.FAIL
+        elif any(re.search(rf"\b(?:{row.id}|{suite})\b", text) for text in lost):
+            verdict = Verdict.ERROR
         else:
             verdict = Verdict.PASS if TestOutcome.PASS in outcomes else Verdict.INCONCLUSIVE
         yield CheckChange(row.id, row.id in composition.expected, present, row.state.value, verdict)

@@ -13,7 +13,7 @@ import pytest
 from golden import Golden
 from schedlib.check import report
 from schedlib.check.check_results import judged_boot
-from schedlib.console.judge import judge
+from schedlib.console.judge import Problem, judge
 from schedlib.guest.boot import Ending, GuestRun
 from schedlib.progress import tell
 from schedlib.tree.changes import ChangeState, State
@@ -48,8 +48,9 @@ def summary(tmp_path: Path, presence: str, row: str, names: Sequence[str] = ("ro
     return of_log(tmp_path, [f"sched_cluster:decision_table:{name}" for name in names])
 
 
-def of_log(tmp_path: Path, expected: list[str], change: ChangeState = APPLIED) -> report.Summary:
+def of_log(tmp_path: Path, expected: list[str], change: ChangeState = APPLIED, lost: str = "") -> report.Summary:
     judgement = judge((tmp_path / "log").read_bytes(), expected)
+    judgement = judgement.with_problems([Problem("not-judged", 0, lost, Verdict.ERROR)] if lost else [])
     composition = Composition("", "", (change,), frozenset({"cluster-scan"}))
     tree = Tree("6.1", tmp_path, "", "", "linux-source-6.1", is_user=False)
     boot = judged_boot("guest", GuestRun((), tmp_path / "log", Ending.EXITED, 1.0), judgement)
@@ -86,6 +87,20 @@ def test_change_is_judged_by_its_own_tests_alone(tmp_path: Path, own: str, verdi
     found = of_log(tmp_path, [f"sched_topology:{name}"], ChangeState("fix-cluster-key", State.ABSENT))
     (change,) = found.result.changes
     assert change.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("lost", "verdict"),
+    [
+        ("rq-order.Q1: this tree has no rq.nr_running", Verdict.PASS),
+        ("cluster-scan.Q1, cluster-scan.Q2: this tree has no x", Verdict.ERROR),
+        ("sched_cluster: kernel/sched/tests/sched_cluster_kunit.c:7:9: error: x", Verdict.ERROR),
+    ],
+)
+def test_change_of_which_something_was_not_judged_does_not_pass(tmp_path: Path, lost: str, verdict: Verdict) -> None:
+    (tmp_path / "log").write_text(LOG.format(presence="present", row="ok 1 row-1"))
+    found = of_log(tmp_path, ["sched_cluster:decision_table:row-1"], lost=lost).result
+    assert (found.changes[0].verdict, found.status) == (verdict, Verdict.ERROR)
 
 
 def test_the_text(tmp_path: Path, golden: Golden) -> None:
