@@ -52,6 +52,7 @@ class MutantTarget(Strict, frozen=True):
     first: Word
     on: _Some = ("default",)
     lines: str = ""
+    alone: bool = False
 
     def __post_init__(self) -> None:
         check_patterns(self.lines)
@@ -257,7 +258,7 @@ def _judged(built: Built, number: int, glob: str) -> tuple[End, tuple[str, ...]]
     return end, failed
 
 
-def _try(mutant: CodeChange, kernels: Sequence[Built], first: str) -> GeneratedMutant:
+def _try(mutant: CodeChange, kernels: Sequence[Built], target: MutantTarget) -> GeneratedMutant:
     """Boot a mutant: in each configuration first the suites that most likely notice, then all, until it is noticed."""
     lost: tuple[str, ...] = ()
     for built in kernels:
@@ -268,8 +269,8 @@ def _try(mutant: CodeChange, kernels: Sequence[Built], first: str) -> GeneratedM
         if known := read_json(record):
             end, failed = End(known["end"]), tuple(known["failed"])
         else:
-            end, failed = _judged(built, mutant.number, first)
-            if end is End.SURVIVED:
+            end, failed = _judged(built, mutant.number, target.first)
+            if end is End.SURVIVED and not target.alone:
                 end, failed = _judged(built, mutant.number, "")
             write_json(record, {"end": end.value, "failed": failed})
         if end in KILLS:
@@ -360,7 +361,7 @@ def _all_tried(some: Sequence[CodeChange], built: Sequence[Built], data: MutantD
         builds = [each for each in built if each.name in target.on and mutant.number not in each.lacking]
         if not builds:
             return None
-        return _try(mutant, [each for each in builds if mutant.number not in each.same], target.first)
+        return _try(mutant, [each for each in builds if mutant.number not in each.same], target)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for number, each in enumerate(pool.map(one, some), 1):
