@@ -34,6 +34,8 @@ from schedlib.tree.source import require_kernel
 NEEDED_FREE = 6 << 30
 """Free bytes needed to unpack a kernel, store its git objects and build it once, with some margin."""
 
+_COMPRESSIONS = {b"\xfd7zXZ": "-J", b"\x1f\x8b": "-z", b"BZh": "-j"}
+
 _US = {"NAME": "schedline", "EMAIL": "schedline@localhost", "DATE": "2000-01-01T00:00:00Z"}
 _IDENTITY = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in _US.items()}
 """Fixed, so that equal content gives an equal commit id. Builds are stamped with that id."""
@@ -134,15 +136,25 @@ def _fresh(directory: Path) -> Path:
     return half
 
 
+def _compression(archive: Path) -> list[str]:
+    """The option of tar for a compressed archive. GNU's finds out by itself, that of busybox does not."""
+    with archive.open("rb") as file:
+        first = file.read(6)
+    return [option for magic, option in _COMPRESSIONS.items() if first.startswith(magic)]
+
+
 def _unpack(half: Path, file: Path, what: str, inner: str = "") -> None:
     """Unpack a tarball, or the one at `inner` in a Debian package, to `half/src`."""
     target, package = half / "unpacked", half / "package"
     target.mkdir()
+    archive = package / inner if inner else file
     commands: list[list[str | Path]] = [["dpkg-deb", "-x", file, package]] if inner else []
-    commands.append(["tar", "-x", "-C", target, "-f", package / inner if inner else file])
+    commands.append(["tar", "-x", "-C", target, "-f", archive])
     with step(f"unpacking {what}"):
         for argv in commands:
-            done = run(argv, env={"XZ_DEFAULTS": "-T0"})
+            # Where there is a package, the archive comes out of it.
+            how = _compression(archive) if archive.is_file() else []
+            done = run([*argv, *how], env={"XZ_DEFAULTS": "-T0"})
             if done.returncode:
                 # tar's last line says only "Error is not recoverable".
                 errors = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
