@@ -382,16 +382,21 @@ def _shade(share: float) -> str:
 
 
 def _cfs_split() -> str:
-    """What the recorded order of cfs_rq and sched_entity saves: predicted from traces, and counted with a kernel."""
-    rows = [("workload", "CPUs", "cfs_rq", "predicted", "counted", "sched_entity", "predicted", "counted")]
+    """What the recorded order and split of cfs_rq and sched_entity save: predicted from traces, and counted."""
+    heads = ("predicted", "counted", "lines", "split")
+    rows = [("workload", "CPUs", "cfs_rq", *heads, "sched_entity", *heads)]
     for each in _toml(RECORDED / "cfs-split.toml")["count"]:
         row = [each["workload"], str(each["cpus"])]
         for found in (each.get("cfs_rq", {}), each.get("sched_entity", {})):
-            today, counted = found.get("today", []), found.get("counted", [])
-            shares = [f"{100 * new / old - 100:+.1f}" for new, old in zip(counted, today, strict=False)]
-            predicted = found.get("predicted")
-            row += [str(today[0]) if today else "", f"{100 * predicted / today[0] - 100:+.1f}" if predicted else ""]
-            row.append(", ".join(shares))
+            today = found.get("today", [])
+            pairs = {
+                "predicted": [(today[0], found["predicted"])] if "predicted" in found else [],
+                "counted": [*zip(today, found.get("counted", []), strict=False)],
+                "lines": found.get("longer", {}).values(),
+                "split": found.get("split", {}).values(),
+            }
+            shares = (", ".join(f"{100 * new / old - 100:+.1f}" for old, new in pairs[head]) for head in heads)
+            row += [str(today[0]) if today else "", *shares]
         rows.append(tuple(row))
     return "\n".join(["```text", *(line.rstrip() for line in table(rows)), "```"])
 

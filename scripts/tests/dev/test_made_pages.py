@@ -64,7 +64,7 @@ def test_what_groups_leave_alone_is_as_recorded() -> None:
     lines = [-(-sum(size for name, size in used.items() if name.startswith(each)) // 64) for each in ("cfs_rq.", "se.")]
     assert 64 * (sum(lines) + len(own_lines)) == 640
     page = (PROJECT / "docs/results/cfs-split.md").read_text()
-    assert "left 52 bytes of `cfs_rq` and 126 of" in page and "has 640 bytes" in page
+    assert "left 52 bytes of `cfs_rq` and 126 of" in page and "predicted: 640" in page
 
 
 def test_recorded_patches_are_whole() -> None:
