@@ -47,6 +47,9 @@ BOOT_COMMANDS = {
 """How a kernel is booted once, by the word after --boot. All leave the default of the boot loader as it is."""
 
 PLAN_FILE = "plan.json"
+UNFINISHED = '{"schema": "gate-unfinished-1", "status": "ERROR"}\n'
+"""What stands where the result of a gate belongs until it has one."""
+
 """The plan of a campaign, in its directory."""
 PROGRESS_FILE = "progress.json"
 """How far it is, beside it."""

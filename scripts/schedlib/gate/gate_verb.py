@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from schedlib.cache import write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.gate.gate_options import (
     BUDGET,
@@ -16,6 +17,7 @@ from schedlib.gate.gate_options import (
     LIBRARIES,
     PAGE_LIBRARIES,
     PLAN_FILE,
+    UNFINISHED,
     UNSAID_UNIT,
     BootPlanOptions,
     GateOptions,
@@ -25,7 +27,7 @@ from schedlib.gate.gate_options import (
 from schedlib.names import suite_of_gates, unknown, workload_rows
 from schedlib.options import Verbs, add_verb, verbs_below
 
-_GATE, _HISTORY = r"(?:fleet-)?gate-\d", r"gate-history-\d"
+_GATE, _HISTORY = r"(?:fleet-)?gate-(?:unfinished-)?\d", r"gate-history-\d"
 """The schemas of results, as patterns."""
 
 
@@ -134,11 +136,17 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def _remove(file: Path, kind: str = _GATE) -> None:
-    """Remove an earlier result: after an error it would be taken for this one's. /dev/stdout is written through."""
+    """Remove an earlier result: after an error it would be taken for this one's. /dev/stdout is written through.
+
+    In a history a gate must not vanish: its place says that it did not end.
+    """
     if file.is_file() and not file.is_symlink() and not file.is_relative_to("/dev"):
         if (old := file.read_bytes()) and not re.search(rf'"schema":\s*"{kind}|^<!DOCTYPE html>'.encode(), old):
             raise SchedlineError(f"{file} is there, and is no result of a gate", "name another file")
-        file.unlink()
+        if kind == _GATE and not old.startswith(b"<"):
+            write_atomic(file, UNFINISHED)
+        else:
+            file.unlink()
 
 
 def _remove_named(words: Sequence[str], kind: str = _GATE) -> None:

@@ -20,6 +20,7 @@ from typing import Literal
 
 import numpy as np
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from schedlib import TOOL
 from schedlib.errors import SchedlineError
@@ -29,7 +30,7 @@ from schedlib.formats.gate_document import GateDocument, GateMetric, GateSide
 from schedlib.formats.run_file import NOT_RECORDED, Direction
 from schedlib.formats.strict import Count, Moment, Number, Strict, Word
 from schedlib.formats.tables import table
-from schedlib.gate.gate_options import HistoryOptions
+from schedlib.gate.gate_options import UNFINISHED, HistoryOptions
 from schedlib.gate.statistics import Values
 from schedlib.progress import printable, wrapped
 from schedlib.verdict import Verdict, worst
@@ -115,18 +116,29 @@ _Point = tuple[GateDocument, GateMetric]
 def show(options: HistoryOptions) -> Verdict:
     gates = read_gates(options.directory)
     found = history_of(gates)
+    lost = [path for path in sorted(options.directory.glob("*.json")) if _is_unfinished(path)]
+    if lost:
+        found = replace(found, status=worst([found.status, Verdict.INCONCLUSIVE]))
     if options.json:
         document.write(options.json, found)
     print(history_text(found, gates))
+    for path in lost:
+        print(
+            "\n".join(wrapped(f"no PASS: {path.name} is of a gate that did not end: run it again, or remove the file"))
+        )
     print(f"verdict: {found.status.name}")
     return found.status
 
 
 def read_gates(directory: Path) -> list[GateDocument]:
     again = f"schedline gate BASE CANDIDATE --json {shlex.quote(str(directory))}/NAME.json"
-    if not (paths := sorted(directory.glob("*.json"))):
+    if not (paths := [path for path in sorted(directory.glob("*.json")) if not _is_unfinished(path)]):
         raise SchedlineError(f"{directory} holds no document of a gate", again)
     return sorted((document.read(path, GateDocument, again) for path in paths), key=_when)
+
+
+def _is_unfinished(path: Path) -> bool:
+    return path.stat().st_size == len(UNFINISHED) and path.read_text(errors="replace") == UNFINISHED
 
 
 def _when(gate: GateDocument) -> tuple[float, datetime]:

@@ -65,6 +65,8 @@ def command_line(
     online, suites = f"maxcpus={cpus}", ["kunit.enable=1", "kunit.autorun=1"]
     if target.name == "uml":
         own = ["console=tty", "con=null", "con0=fd:0,fd:1", "ssl=null", "seccomp=on", "kunit_shutdown=halt", PATIENT]
+        # By itself UML makes ~/.uml.
+        own.append(f"uml_dir={image.parent / 'uml'}/")
         return [str(image), f"mem={MEMORY}M", *own, f"ncpus={MOST_CPUS}", online, *suites, *arguments]
     parameters = [f"console={target.console}", "panic=-1", online]
     parameters += [UNTIMED] if target.arch == "x86_64" else []

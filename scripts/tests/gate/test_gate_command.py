@@ -17,6 +17,7 @@ from one_verb import importable, parsed, said_without_libraries
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.gate import gate_verb
+from schedlib.gate.gate_options import UNFINISHED
 from schedlib.gate.rules import load_gate
 from schedlib.paths import PLAN
 
@@ -500,12 +501,22 @@ def test_boots_with_a_tenth_of_the_work(campaign: Campaign) -> None:
     ],
 )
 def test_words_that_are_wrong_leave_no_earlier_result(words: list[str], said: str, campaign: Campaign) -> None:
-    """It was taken for this gate's."""
+    """It was taken for this gate's. And a gate that is gone was missing in no history: a FAIL could be removed so."""
     campaign.boots(noise(1), noise(2))
     file = campaign.place / "gate.json"
-    assert campaign.told("--json", str(file))[0] == 0 and file.exists()
+    assert campaign.told("--json", str(file))[0] == 0
     code, text = campaign.told("--json", str(file), *words)
-    assert code is None and said in text and not file.exists()
+    assert code is None and said in text and file.read_text() == UNFINISHED
+    code, text = campaign.told("--json", str(file))
+    assert code == 0 and file.read_text() != UNFINISHED
+
+
+def test_a_gate_that_was_refused_has_no_result(campaign: Campaign) -> None:
+    campaign.boots(noise(1), noise(2))
+    (campaign.candidate / "00019.json").write_text("half")
+    file = campaign.place / "gate.json"
+    assert campaign.told("--json", str(file))[0] is None
+    assert file.read_text() == UNFINISHED
 
 
 def test_base_against_itself(campaign: Campaign) -> None:

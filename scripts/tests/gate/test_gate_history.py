@@ -253,6 +253,17 @@ def test_the_documents_of_gates_are_read(tmp_path: Path) -> None:
     assert code == 3 and "2 gates: 2 " in text and "7.3.4-candidate" in text and "verdict: INCONCLUSIVE" in text
 
 
+def test_a_gate_that_did_not_end_is_no_pass(tmp_path: Path) -> None:
+    """A FAIL that was judged again was gone when the gate refused the runs, and the history passed."""
+    for at, gate in enumerate(chain(np.random.default_rng(4), [0.0] * 12)):
+        document.write(tmp_path / f"{at:02}.json", gate)
+    assert told("gate", "history", tmp_path)[0] == 0
+    code, _ = told("gate", tmp_path, tmp_path, "--json", tmp_path / "05.json")
+    assert code is None
+    code, text = told("gate", "history", tmp_path)
+    assert code == 3 and "no PASS: 05.json is of a gate that did not end" in text
+
+
 def test_what_withdraws_no_fail() -> None:
     """Other rules under the same name, and another kernel whose files do not tell what it is."""
     flat = chain(np.random.default_rng(4), [0.0] * 12)

@@ -25,7 +25,7 @@ SUITES = "kunit.enable=1 kunit.autorun=1"
 COMMANDS = {
     ("uml", 64, "tcg"): f"""
         image mem=512M console=tty con=null con0=fd:0,fd:1 ssl=null seccomp=on kunit_shutdown=halt
-        rcupdate.rcu_cpu_stall_timeout=300 ncpus=64 maxcpus=64 {SUITES} a.b=1""",
+        rcupdate.rcu_cpu_stall_timeout=300 uml_dir=uml/ ncpus=64 maxcpus=64 {SUITES} a.b=1""",
     ("qemu-x86_64", 8, "tcg"): f"""
         qemu-system-x86_64 {BARE} -accel tcg -kernel image -append console=ttyS0 panic=-1 maxcpus=8 no_timer_check
         rcupdate.rcu_cpu_stall_timeout=300 kunit_shutdown=reboot {SUITES} a.b=1""",
