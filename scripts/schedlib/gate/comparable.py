@@ -87,11 +87,12 @@ def refuse_differences(sides: Sequence[Side], may_differ: Collection[str]) -> No
                 )
         plain, _, tool = name.partition(" of ")
         given = [values for values in found if values or not tool]
-        common = {each for values in given for each in values or {UNRECORDED}}
         if plain not in may_differ and len(set(given)) > 1:
+            told = (
+                f"{_shown(values or {UNRECORDED})} in {side.name}" for side, values in zip(sides, found, strict=True)
+            )
             raise SchedlineError(
-                f"{name} differs between {' and '.join(side.name for side in sides)}: {_shown(common)}; "
-                "the difference would look like an effect of the kernel",
+                f"{name} differs: {', '.join(told)}; the difference would look like an effect of the kernel",
                 f'measure both alike; if you compare this on purpose: may_differ = [..., "{plain}"] in the gates file',
             )
     for one, other in combinations(sides, 2):

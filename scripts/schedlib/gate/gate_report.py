@@ -119,6 +119,8 @@ def two_estimates(metric: GateMetric) -> str:
     if abs(metric.change - metric.of_medians) <= (metric.high - metric.low) / 2:
         return ""
     pairs, middles = (f"{signed(change)}{per(metric)}" for change in (metric.change, metric.of_medians))
+    if pairs == middles:
+        return ""
     return (
         f"two estimates differ: {pairs} is the middle of all changes between a boot of one kernel and a boot of the "
         f"other, {middles} compares the two middle boots. The boots fall into groups, or have long tails: look at the "
@@ -139,7 +141,9 @@ def _told_apart(document: GateDocument) -> GateDocument:
 def slower(document: GateDocument) -> str:
     """Of a PASS: the metrics whose estimate is over their budget, in words; empty if there are none."""
     rows = [row for row in _told_apart(document).metrics if row.over_budget and document.status is Verdict.PASS]
-    told = "; ".join(f"{row.name} {words_of(row)}, budget {row.budget:g}{per(row)}" for row in rows)
+    told = "; ".join(
+        f"{row.name} {signed(row.change or 0.0)}{per(row)}, budget {row.budget:g}{per(row)}" for row in rows
+    )
     return f"slower within what is not excluded: {told}" if rows else ""
 
 

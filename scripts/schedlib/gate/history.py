@@ -322,7 +322,11 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
         passed = all(metric.verdict is Verdict.PASS for _, metric in between)
         reason = f"{crept}{', in steps that the gates let through' * passed}" if shown else f"{crept}, but {doubt}"
     if worse > last.budget:
-        reason += f". To be sure, gate {points[-1][0].candidate.kernel} against {good[0].candidate.kernel}"
+        sides = points[-1][0].candidate, good[0].candidate
+        alike = sides[0].kernel == sides[1].kernel
+        reason += ". To be sure, gate " + " against ".join(
+            f"{side.kernel} of {side.directory}" if alike else side.kernel for side in sides
+        )
     return LevelSeries(
         machine=_machine(points[-1][0]),
         tool=last.tool,

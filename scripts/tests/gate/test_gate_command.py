@@ -375,7 +375,7 @@ CHANGES: Sequence[tuple[Sequence[Change], int | None, str]] = [
     ([lambda there: (there.base / "loop.json").symlink_to("loop.json")], None, "Too many levels of symbolic links"),
     *(([gates(old, new)], None, said) for old, new, said in BAD_GATES),
     *(([each("candidate", of_print(**{name: "x"}), 1)], None, f"{name} differs") for name in ENTRIES),
-    *(([each("candidate", of_print(**{name: "x"}))], None, f"{name} differs between base and") for name in ENTRIES),
+    *(([each("candidate", of_print(**{name: "x"}))], None, f"{name} differs: ") for name in ENTRIES),
     *(([each("candidate", of_print(**{name: "x"})), allowed(name)], 0, "") for name in ENTRIES),
     # Names of files are no difference.
     ([each("candidate", of_print(**FILES))], 0, ""),
@@ -412,7 +412,11 @@ CHANGES: Sequence[tuple[Sequence[Change], int | None, str]] = [
     ([without("governor", "base"), without("governor", "candidate")], None, "governor differs: '(not recorded)'"),
     ([without("clocksource", "base"), without("clocksource", "candidate")], None, "clocksource differs: '(not rec"),
     ([without("compiler", "base"), without("compiler", "candidate")], None, "compiler differs: '(not recorded)'"),
-    ([without("governor", "candidate", 10)], None, "between base and candidate: '(not recorded)' / 'performance'"),
+    (
+        [without("governor", "candidate", 10)],
+        None,
+        "governor differs: 'performance' in base, '(not recorded)' in candidate",
+    ),
     ([each("base", STILL)], 3, "what happened beside rt_wakeup is recorded in one of base and candidate alone"),
     # A kernel that stalls takes fewer samples; and no kernel is a thousand times faster.
     ([each("candidate", of_metric(n=850))], 0, ""),

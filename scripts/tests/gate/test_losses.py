@@ -18,7 +18,7 @@ from schedlib.formats.gate_document import GateDocument
 from schedlib.formats.run_file import Run
 from schedlib.gate.boot_plan import BootAttempt, BootedKernel, GatePlan, GateProgress
 from schedlib.gate.comparable import more_by_chance
-from schedlib.gate.gate_options import PLAN_FILE, PROGRESS_FILE
+from schedlib.gate.gate_options import PLAN_FILE, PROGRESS_FILE, UNFINISHED
 from schedlib.paths import PLAN
 
 BOTH = GATES + GATES[GATES.index("\n[[metric]]") :].replace("rt_wakeup", "sleep_storm")
@@ -270,7 +270,7 @@ def test_a_value_that_nothing_can_measure(value: float, why: str, campaign: Camp
         path.write_text(text)
     code, said = campaign.told("--json", str(outputs[0]), "--html", str(outputs[1]))
     assert code is None and why in said
-    assert not any(path.exists() for path in outputs)
+    assert outputs[0].read_text() == UNFINISHED and not outputs[1].exists()
 
 
 UNREADABLE = [
@@ -296,7 +296,7 @@ def test_an_earlier_result_and_a_wrong_word(
     old = tmp_path / "old.json"
     old.write_text(json.dumps({"schema": schema}))
     assert told("gate", *words, *(["--json=old.json"] if equals else ["--json", "old.json"]))[0] is None
-    assert old.exists() is not removed
+    assert (not old.exists() or old.read_text() == UNFINISHED) is removed
 
 
 def test_what_is_no_result_of_a_gate_stays(campaign: Campaign) -> None:
