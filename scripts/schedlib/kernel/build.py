@@ -261,8 +261,13 @@ def make(src: Path, directory: Path, arch: str, goals: Sequence[str]) -> None:
 
 
 def first_error(text: str) -> str:
-    """The first error in a build log and the three lines after it; the last lines of the log if no error is found."""
+    """The first error in a build log and the three lines after it, or what was said before make stopped.
+
+    The last lines of the log if there is neither.
+    """
     lines = text.splitlines()
     error = re.compile(r": (?:fatal )?error: |undefined reference|No space left|^ERROR: |: Error: ")
     first = next((number for number, line in enumerate(lines) if error.search(line)), None)
+    if first is None:
+        first = next((max(number - 1, 0) for number, line in enumerate(lines) if "*** [" in line), None)
     return "\n    ".join(lines[-5:] if first is None else lines[first : first + 4])

@@ -145,6 +145,7 @@ def test_a_suite_that_does_not_compile_leaves_the_others(kernel: Path, cache: Pa
         ("a.c:1: fatal error: elf.h: No such file or directory\n", "a.c:1: fatal error: elf.h"),
         ("ld: a.o: undefined reference to `f'\nmake: *** [x] Error 1\n", "ld: a.o: undefined reference"),
         ("cc1: out of memory\nmake: *** [x] Error 1\n", "cc1: out of memory"),
+        ("  GEN\nawk: no math\n" + 5 * "make[2]: *** [x] Error 1\n", "awk: no math"),
         ("", ""),
     ],
 )
