@@ -36,7 +36,7 @@ from schedlib.formats.run_file import BY_FILE_TIME, NOT_RECORDED
 from schedlib.gate import comparable, gate_report, judging
 from schedlib.gate.boots import Side, read_side
 from schedlib.gate.decision import allowed
-from schedlib.gate.gate_options import BUDGET, DETECT, UNFINISHED, UNSAID_UNIT, GateOptions
+from schedlib.gate.gate_options import BUDGET, DETECT, UNSAID_UNIT, GateOptions
 from schedlib.gate.judging import values_of
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.gate.statistics import bad_share
@@ -56,8 +56,6 @@ _MOST_FAILURES = 100
 def gate(options: GateOptions) -> Verdict:
     """Compare, write the files that are asked for, and print the text."""
     found: GateDocument | FleetGateDocument
-    if options.json and not options.json.exists():
-        write_atomic(options.json, UNFINISHED)
     if options.fleet:
         # A gate on one machine does without these modules.
         from schedlib.gate.fleet_gate import compare_fleet, fleet_text, not_judged

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -135,18 +136,15 @@ def add_parser(verbs: Verbs) -> None:
     )
 
 
-def _remove(file: Path, kind: str = _GATE) -> None:
+def _remove(file: Path, kind: str = _GATE, *, page: bool = False) -> None:
     """Remove an earlier result: after an error it would be taken for this one's. /dev/stdout is written through.
 
     In a history a gate must not vanish: its place says that it did not end.
     """
-    if file.is_file() and not file.is_symlink() and not file.is_relative_to("/dev"):
+    if file.is_file() and not file.is_symlink() and not file.is_relative_to("/dev") and os.access(file, os.W_OK):
         if (old := file.read_bytes()) and not re.search(rf'"schema":\s*"{kind}|^<!DOCTYPE html>'.encode(), old):
             raise SchedlineError(f"{file} is there, and is no result of a gate", "name another file")
-        if kind == _GATE and not old.startswith(b"<"):
-            write_atomic(file, UNFINISHED)
-        else:
-            file.unlink()
+        file.unlink() if page or kind != _GATE else write_atomic(file, UNFINISHED)
 
 
 def _remove_named(words: Sequence[str], kind: str = _GATE) -> None:
@@ -155,7 +153,7 @@ def _remove_named(words: Sequence[str], kind: str = _GATE) -> None:
         option, _, file = word.partition("=")
         if option in ("--json", "--html"):
             with suppress(SchedlineError, OSError):
-                _remove(Path(file or after).expanduser(), kind)
+                _remove(Path(file or after).expanduser(), kind, page=option == "--html")
 
 
 def _checked_history(options: HistoryOptions) -> HistoryOptions:
@@ -165,8 +163,12 @@ def _checked_history(options: HistoryOptions) -> HistoryOptions:
 
 
 def _checked(options: GateOptions) -> GateOptions:
-    for file in filter(None, (options.json, options.html)):
-        _remove(file)
+    if options.html:
+        _remove(options.html, page=True)
+    if options.json:
+        _remove(options.json)
+        if not options.json.exists():
+            write_atomic(options.json, UNFINISHED)
     if options.incomplete and not options.incomplete.strip():
         raise SchedlineError("--incomplete gives no reason", "say why boots have no runs of a tool")
     for place in filter(None, (options.fleet, options.base, options.candidate, options.placebo)):

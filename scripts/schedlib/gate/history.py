@@ -123,9 +123,7 @@ def show(options: HistoryOptions) -> Verdict:
         document.write(options.json, found)
     print(history_text(found, gates))
     for path in lost:
-        print(
-            "\n".join(wrapped(f"no PASS: {path.name} is of a gate that did not end: run it again, or remove the file"))
-        )
+        print("\n".join(wrapped(f"no PASS: {path.name} is of a gate that did not end: run it again")))
     print(f"verdict: {found.status.name}")
     return found.status
 
@@ -133,7 +131,8 @@ def show(options: HistoryOptions) -> Verdict:
 def read_gates(directory: Path) -> list[GateDocument]:
     again = f"schedline gate BASE CANDIDATE --json {shlex.quote(str(directory))}/NAME.json"
     if not (paths := [path for path in sorted(directory.glob("*.json")) if not _is_unfinished(path)]):
-        raise SchedlineError(f"{directory} holds no document of a gate", again)
+        none = "no gate that ended" if any(directory.glob("*.json")) else "no document of a gate"
+        raise SchedlineError(f"{directory} holds {none}", again)
     return sorted((document.read(path, GateDocument, again) for path in paths), key=_when)
 
 

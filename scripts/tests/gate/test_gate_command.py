@@ -515,12 +515,15 @@ def test_words_that_are_wrong_leave_no_earlier_result(words: list[str], said: st
     assert code == 0 and file.read_text() != UNFINISHED
 
 
-def test_a_gate_that_was_refused_has_no_result(campaign: Campaign) -> None:
+@pytest.mark.parametrize("words", [[], ["--incomplete", " "], ["--placebo", "absent"]])
+def test_a_gate_that_was_refused_has_no_result(words: list[str], campaign: Campaign) -> None:
+    """It left no trace, so a history passed; and an empty file for the page is no place for a result."""
     campaign.boots(noise(1), noise(2))
     (campaign.candidate / "00019.json").write_text("half")
-    file = campaign.place / "gate.json"
-    assert campaign.told("--json", str(file))[0] is None
-    assert file.read_text() == UNFINISHED
+    file, page = campaign.place / "gate.json", campaign.place / "page.html"
+    page.touch()
+    assert campaign.told("--json", str(file), "--html", str(page), *words)[0] is None
+    assert file.read_text() == UNFINISHED and not page.exists()
 
 
 def test_base_against_itself(campaign: Campaign) -> None:
