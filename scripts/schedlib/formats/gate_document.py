@@ -209,6 +209,7 @@ class GateDocument(Document, frozen=True, kw_only=True):
         shares: of a placebo.
         notes: why a reader may trust the verdict, or not; they stand above the tables.
         details: stand below them.
+        failed_before: a FAIL stood in the file where this was written.
     """
 
     schema: Literal["gate-4"]
@@ -226,6 +227,7 @@ class GateDocument(Document, frozen=True, kw_only=True):
     shares: tuple[GateShare, ...]
     notes: tuple[str, ...]
     details: tuple[str, ...] | UnsetType = UNSET
+    failed_before: bool | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if [side.name for side in self.sides] != ["base", "candidate", "placebo"][: len(self.sides)]:

@@ -48,6 +48,7 @@ BOOT_COMMANDS = {
 
 PLAN_FILE = "plan.json"
 UNFINISHED = '{"schema": "gate-unfinished-1", "status": "ERROR"}\n'
+UNFINISHED_AFTER_FAIL = '{"schema": "gate-unfinished-1", "status": "ERROR", "failed_before": true}\n'
 """What stands where the result of a gate belongs until it has one."""
 
 """The plan of a campaign, in its directory."""

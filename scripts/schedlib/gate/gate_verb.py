@@ -19,6 +19,7 @@ from schedlib.gate.gate_options import (
     PAGE_LIBRARIES,
     PLAN_FILE,
     UNFINISHED,
+    UNFINISHED_AFTER_FAIL,
     UNSAID_UNIT,
     BootPlanOptions,
     GateOptions,
@@ -144,7 +145,11 @@ def _remove(file: Path, kind: str = _GATE, *, page: bool = False) -> None:
     if file.is_file() and not file.is_symlink() and not file.is_relative_to("/dev") and os.access(file, os.W_OK):
         if (old := file.read_bytes()) and not re.search(rf'"schema":\s*"{kind}|^<!DOCTYPE html>'.encode(), old):
             raise SchedlineError(f"{file} is there, and is no result of a gate", "name another file")
-        file.unlink() if page or kind != _GATE else write_atomic(file, UNFINISHED)
+        if page or kind != _GATE:
+            file.unlink()
+        else:
+            failed = re.search(rb'^ ?"status": "FAIL"|"failed_before": true', old, re.M)
+            write_atomic(file, UNFINISHED_AFTER_FAIL if failed else UNFINISHED)
 
 
 def _remove_named(words: Sequence[str], kind: str = _GATE) -> None:

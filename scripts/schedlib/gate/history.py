@@ -30,7 +30,7 @@ from schedlib.formats.gate_document import GateDocument, GateMetric, GateSide
 from schedlib.formats.run_file import NOT_RECORDED, Direction
 from schedlib.formats.strict import Count, Moment, Number, Strict, Word
 from schedlib.formats.tables import table
-from schedlib.gate.gate_options import UNFINISHED, HistoryOptions
+from schedlib.gate.gate_options import UNFINISHED, UNFINISHED_AFTER_FAIL, HistoryOptions
 from schedlib.gate.statistics import Values
 from schedlib.progress import printable, wrapped
 from schedlib.verdict import Verdict, worst
@@ -137,7 +137,8 @@ def read_gates(directory: Path) -> list[GateDocument]:
 
 
 def _is_unfinished(path: Path) -> bool:
-    return path.stat().st_size == len(UNFINISHED) and path.read_text(errors="replace") == UNFINISHED
+    marks = UNFINISHED, UNFINISHED_AFTER_FAIL
+    return path.stat().st_size in map(len, marks) and path.read_text(errors="replace") in marks
 
 
 def _when(gate: GateDocument) -> tuple[float, datetime]:
@@ -231,6 +232,7 @@ def _no_pass(gates: Sequence[GateDocument]) -> list[str]:
         for gate in newest.values()
         if gate.status in (Verdict.ERROR, Verdict.INCONCLUSIVE)
     ]
+    said += [f"a FAIL stood in the file of {_kernels(gate)} before" for gate in gates if gate.failed_before is True]
     found: dict[tuple[object, ...], list[GateDocument]] = {}
     for gate in gates:
         found.setdefault(_pair(gate), []).append(gate)

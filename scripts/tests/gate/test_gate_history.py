@@ -264,6 +264,22 @@ def test_a_gate_that_did_not_end_is_no_pass(tmp_path: Path) -> None:
     assert code == 3 and "no PASS: 05.json is of a gate that did not end" in text
 
 
+def test_a_fail_that_was_written_over_is_no_pass(tmp_path: Path) -> None:
+    """A second gate under the same name replaced it without a word; also with a refused one between them."""
+    gates = tmp_path / "gates"
+    flat = chain(np.random.default_rng(4), [0.0] * 12)
+    for at, gate in enumerate(flat):
+        document.write(gates / f"{at:02}.json", gate)
+    campaign = Campaign(tmp_path)
+    campaign.boots(noise(1), noise(2))
+    document.write(gates / "12.json", replace(flat[5], status=Verdict.FAIL))
+    for words in (["--incomplete", " "], [], []):
+        campaign.told("--json", str(gates / "12.json"), *words)
+    assert read_gates(gates)[-1].failed_before is True
+    code, text = told("gate", "history", gates)
+    assert code == 3 and re.search(r"no PASS: a FAIL stood in the file of 7.3.4-base.* before", text)
+
+
 def test_what_withdraws_no_fail() -> None:
     """Other rules under the same name, and another kernel whose files do not tell what it is."""
     flat = chain(np.random.default_rng(4), [0.0] * 12)
