@@ -36,7 +36,7 @@ from schedlib.formats.run_file import BY_FILE_TIME, NOT_RECORDED
 from schedlib.gate import comparable, gate_report, judging
 from schedlib.gate.boots import Side, read_side
 from schedlib.gate.decision import allowed
-from schedlib.gate.gate_options import BUDGET, DETECT, UNFINISHED_AFTER_FAIL, UNSAID_UNIT, GateOptions
+from schedlib.gate.gate_options import BUDGET, DETECT, UNFINISHED_AFTER_FAIL, UNSAID_UNIT, GateOptions, is_unfinished
 from schedlib.gate.judging import values_of
 from schedlib.gate.rules import Gate, GateRule, load_gate
 from schedlib.gate.statistics import bad_share
@@ -66,7 +66,7 @@ def gate(options: GateOptions) -> Verdict:
         found = compare(options)
         said, beside = gate_report.text(found), gate_report.slower(found)
     if options.json:
-        if isinstance(found, GateDocument) and _failed_before(options.json):
+        if isinstance(found, GateDocument) and is_unfinished(options.json, UNFINISHED_AFTER_FAIL):
             found = replace(found, failed_before=True)
         document.write(options.json, found)
     print(said)
@@ -79,11 +79,6 @@ def gate(options: GateOptions) -> Verdict:
         print(f"page: {options.html}")
     print(gate_report.last_line(found.status, beside))
     return found.status
-
-
-def _failed_before(file: Path) -> bool:
-    size = len(UNFINISHED_AFTER_FAIL)
-    return file.is_file() and file.stat().st_size == size and file.read_text(errors="replace") == UNFINISHED_AFTER_FAIL
 
 
 def compare(options: GateOptions) -> GateDocument:

@@ -51,6 +51,13 @@ UNFINISHED = '{"schema": "gate-unfinished-1", "status": "ERROR"}\n'
 UNFINISHED_AFTER_FAIL = '{"schema": "gate-unfinished-1", "status": "ERROR", "failed_before": true}\n'
 """What stands where the result of a gate belongs until it has one."""
 
+
+def is_unfinished(file: Path, *marks: str) -> bool:
+    """Whether one of the marks stands in a file; without marks either. Of a large file only the size is looked at."""
+    marks = marks or (UNFINISHED, UNFINISHED_AFTER_FAIL)
+    return file.is_file() and file.stat().st_size in map(len, marks) and file.read_text(errors="replace") in marks
+
+
 """The plan of a campaign, in its directory."""
 PROGRESS_FILE = "progress.json"
 """How far it is, beside it."""

@@ -30,7 +30,7 @@ from schedlib.formats.gate_document import GateDocument, GateMetric, GateSide
 from schedlib.formats.run_file import NOT_RECORDED, Direction
 from schedlib.formats.strict import Count, Moment, Number, Strict, Word
 from schedlib.formats.tables import table
-from schedlib.gate.gate_options import UNFINISHED, UNFINISHED_AFTER_FAIL, HistoryOptions
+from schedlib.gate.gate_options import HistoryOptions, is_unfinished
 from schedlib.gate.statistics import Values
 from schedlib.progress import printable, wrapped
 from schedlib.verdict import Verdict, worst
@@ -116,7 +116,7 @@ _Point = tuple[GateDocument, GateMetric]
 def show(options: HistoryOptions) -> Verdict:
     gates = read_gates(options.directory)
     found = history_of(gates)
-    lost = [path for path in sorted(options.directory.glob("*.json")) if _is_unfinished(path)]
+    lost = [path for path in sorted(options.directory.glob("*.json")) if is_unfinished(path)]
     if lost:
         found = replace(found, status=worst([found.status, Verdict.INCONCLUSIVE]))
     if options.json:
@@ -130,15 +130,10 @@ def show(options: HistoryOptions) -> Verdict:
 
 def read_gates(directory: Path) -> list[GateDocument]:
     again = f"schedline gate BASE CANDIDATE --json {shlex.quote(str(directory))}/NAME.json"
-    if not (paths := [path for path in sorted(directory.glob("*.json")) if not _is_unfinished(path)]):
+    if not (paths := [path for path in sorted(directory.glob("*.json")) if not is_unfinished(path)]):
         none = "no gate that ended" if any(directory.glob("*.json")) else "no document of a gate"
         raise SchedlineError(f"{directory} holds {none}", again)
     return sorted((document.read(path, GateDocument, again) for path in paths), key=_when)
-
-
-def _is_unfinished(path: Path) -> bool:
-    marks = UNFINISHED, UNFINISHED_AFTER_FAIL
-    return path.stat().st_size in map(len, marks) and path.read_text(errors="replace") in marks
 
 
 def _when(gate: GateDocument) -> tuple[float, datetime]:
