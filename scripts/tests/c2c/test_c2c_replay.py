@@ -13,6 +13,7 @@ import toy_results
 from msgspec import structs
 from replayed import Replay, tape_of
 
+from golden import Golden
 from schedlib.c2c.blame import blame
 from schedlib.c2c.moved_layout import relaid
 from schedlib.c2c.observed import Observed, Player, keep_trace, pcs_of, played, result_of, traced
@@ -303,11 +304,10 @@ def test_what_no_place_saves(tmp_path: Path, replay: Replay, accesses: list[str]
     assert (only.field, only.saved, only.alone, only.inside) == ("root_domain.left", (0,), (2 * ROUNDS,), (inside,))
 
 
-def test_the_verb(tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verb(tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
     for name in ("one", "two"):
         assert main(["c2c", "replay", str(trace), "--out", str(tmp_path / name)]) == 0
-    said = capsys.readouterr().out
-    assert "1. move root_domain.left off its line" in said
+    assert "1. move root_domain.left off its line" in capsys.readouterr().out
     assert (tmp_path / "one" / C2C_FILE).read_bytes() == (tmp_path / "two" / C2C_FILE).read_bytes()
     assert read_result(tmp_path / "one").parameters.line == 64
     layout = layout_of(tmp_path, WRONG["has no member lefft"])
@@ -317,6 +317,6 @@ def test_the_verb(tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str
     assert not (tmp_path / "three" / C2C_FILE).exists()
     layout_of(tmp_path, MOVED)
     assert main([*words[:-1], str(tmp_path / "four"), "--line", "128"]) == 0
-    assert "a prediction: the accesses of another kernel" in capsys.readouterr().out
+    golden("replay.txt", capsys.readouterr().out)
     assert read_result(tmp_path / "four").parameters.line == 128
     assert main(["c2c", "diff", str(tmp_path / "one"), str(tmp_path / "two")]) == 0

@@ -10,6 +10,7 @@ import random
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from elftools.elf.elffile import ELFFile
 from msgspec import structs
 from replayed import Replay, compile_checked
 
+from golden import Golden
 from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_options import SuggestOptions
 from schedlib.c2c.kernel_map import Units
@@ -47,7 +49,15 @@ from schedlib.suggest.member_text import body_of
 from schedlib.suggest.movable import Arrangement, Movable, movable
 from schedlib.suggest.search import LineCosts, Search
 from schedlib.suggest.suggest_job import Held, measurement_of, with_others
-from schedlib.suggest.suggest_report import LayoutCosts, harmed, status_of
+from schedlib.suggest.suggest_report import (
+    LayoutCosts,
+    SuggestDocument,
+    SuggestedMove,
+    harmed,
+    message,
+    report_lines,
+    status_of,
+)
 from schedlib.tree.source import Presence
 
 pytestmark = pytest.mark.tools
@@ -436,3 +446,28 @@ def test_what_a_trace_does_not_have_is_refused_with_the_reason(tmp_path: Path) -
     with pytest.raises(SchedlineError, match="a trace of rt has no file, only inode, shell") as caught:
         refuse_absent(some, "file")
     assert "--objects file" in caught.value.next_step
+
+
+def test_the_text_and_the_message_of_the_patch(golden: Golden) -> None:
+    harm = cost("suggested", (5, 6), longer_lines={"128": 6})
+    measured = cost("suggested", (6, 7), **HELD_OUT, measured=True)
+    costs = (TODAY, harm, OTHER, cost("suggested", (4, 5), **HELD_OUT), measured)
+    found = SuggestDocument(
+        schema="suggest-1",
+        tool="schedline 1",
+        started=datetime(2026, 11, 29, tzinfo=UTC),
+        fingerprint={},
+        struct="toy",
+        file="toy.h",
+        status="gain",
+        seed=1,
+        tried=1234,
+        seconds=5.4,
+        size=128,
+        new_size=192,
+        moved=(SuggestedMove("calls", 0, 64, "yes"), SuggestedMove("busy", 64, 8, "no longer")),
+        costs=costs,
+    )
+    nothing = structs.replace(found, moved=(), new_size=128, status="no gain", costs=())
+    parts = ("\n".join(report_lines(found)), "\n".join(report_lines(nothing)), message(found, "8 CPUs"))
+    golden("suggest.txt", "\n\n".join(parts))

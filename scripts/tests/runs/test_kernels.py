@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import SCHED_H, git, read_words
+from golden import Golden
 from schedlib.cache import cache_dir
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
@@ -142,11 +143,12 @@ def test_placebo_of_another_size_is_none(other: KernelSize | None) -> None:
         packages.refuse_other_sizes(candidate, {"rq": KernelSize(3456, 64)} | ({"root_domain": other} if other else {}))
 
 
-def test_the_next_commands_are_told() -> None:
-    kernel = PackagedKernel("base", "7.3.4-schedline-base", "0" * 40, "x", ("linux.deb",), {})
-    said = "\n".join(boot_lines([kernel], Path()))
-    assert f"--kernels {kernel.role}={kernel.release} --runs 5 --out campaign" in said
-    assert f"apt-get install {Path('linux.deb').absolute()}" in said and "7.3.4-schedline-base" in said
+def test_the_next_commands_are_told(golden: Golden) -> None:
+    base, candidate = (
+        PackagedKernel(role, f"7.3.4-schedline-{role}", "0" * 40, "x", (f"linux-{role}.{kind}",), {})
+        for role, kind in (("base", "deb"), ("candidate", "tar.xz"))
+    )
+    golden("kernels.txt", "\n".join([*boot_lines([base, candidate], Path("/kernels")), ""]))
 
 
 GOOD = "--config {config} --change rd-lines"
