@@ -20,6 +20,8 @@ from schedlib.errors import SchedlineError
 from schedlib.paths import PROJECT
 from schedlib.tree.kernel_tree import Tree
 
+pytestmark = pytest.mark.slow
+
 PROJECT_TABLE = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = {CORE: PROJECT_TABLE["dependencies"]} | PROJECT_TABLE["optional-dependencies"]
 DATA = ("configs", "kunit", "patches", "selftests", "scripts/c2c")

@@ -18,7 +18,7 @@ from schedlib.process import clean_environment
 from schedlib.progress import say, step
 from schedlib.verdict import Verdict
 
-QUICK = "not guest and not long and not tools"
+_BARE = "not guest and not long and not tools"
 """The pytest -m expression for the tests that need only Python, git and make."""
 
 _WORKERS = str(os.cpu_count() or 1)
@@ -40,11 +40,12 @@ _STYLE = (
 
 def test(wanted: OwnTestsOptions) -> Verdict:
     doctor.require(doctor.JOBS["test"].needs, doctor.compilers())
-    others = "guest or tools or long" if wanted.long else "(guest or tools) and not long"
+    rest = "guest or tools" if wanted.k else "guest or tools or slow"  # quick_tests() has the slow ones that match
+    others = f"{rest} or long" if wanted.long else f"({rest}) and not long"
     found = (path for folder in ("kunit", "selftests", "scripts", ".ci") for path in (PROJECT / folder).rglob("*"))
     shells = (b"#!/bin/sh", b"#!/usr/bin/env bash")
     scripts = [str(path) for path in found if path.is_file() and path.read_bytes()[:64].startswith(shells)]
-    words = [*_BY_FILE, "-m", others, "-q", "--durations=20", *_chosen(wanted)]
+    words = [*_BY_FILE, "-m", others, "-q", "--durations=20", *(["-k", wanted.k] if wanted.k else [])]
     return _all(wanted, [("shellcheck", ["shellcheck", *scripts])], [("pytest", ["pytest", *words])])
 
 
@@ -53,14 +54,14 @@ def quick(wanted: QuickOptions) -> Verdict:
 
 
 def quick_tests(wanted: QuickOptions) -> tuple[str, Sequence[str]]:
-    """The tests that need only Python, git and make: in parallel, and in random order. The step's name has the seed."""
+    """The tests that need only Python, git and make: in parallel, and in random order. The step's name has the seed.
+
+    The slow ones are among them if they match `wanted.k`.
+    """
     drawn = secrets.randbelow(1 << 31) if wanted.seed is None else wanted.seed
-    words = ["-n", _WORKERS, "--dist", "worksteal", f"--randomly-seed={drawn}", "-m", QUICK, "-q", *_chosen(wanted)]
+    chosen = ["-m", _BARE, "-k", wanted.k] if wanted.k else ["-m", f"{_BARE} and not slow"]
+    words = ["-n", _WORKERS, "--dist", "worksteal", f"--randomly-seed={drawn}", "-q", *chosen]
     return f"pytest, what needs only Python, git and make (SEED={drawn})", ["pytest", *words]
-
-
-def _chosen(wanted: QuickOptions) -> list[str]:
-    return ["-k", wanted.k] if wanted.k else []
 
 
 def _environment() -> dict[str, str]:

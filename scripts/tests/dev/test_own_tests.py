@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 import sys
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
 
 from schedlib import doctor
 from schedlib.dev import own_tests
@@ -22,6 +25,27 @@ def test_seed_is_told_and_passed_on() -> None:
     assert "SEED=7" in name
     assert "--randomly-seed=7" in words
     assert words[-2:] == ["-k", "judge"]
+
+
+def chooses(words: Sequence[str], marks: Collection[str]) -> bool:
+    def has(name: str, /, **_: str | int | bool | None) -> bool:
+        return name in marks
+
+    return Expression.compile(words[words.index("-m") + 1]).evaluate(has)
+
+
+@pytest.mark.parametrize(
+    "wanted", [OwnTestsOptions(long=True), OwnTestsOptions(k="judge", long=True), OwnTestsOptions()]
+)
+def test_make_test_runs_each_test_once(wanted: OwnTestsOptions, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Sequence[str]] = []
+    monkeypatch.setattr(own_tests, "_all", lambda _, __, more: asked.append(more[0][1]))
+    monkeypatch.setattr(doctor, "require", lambda *_: None)
+    own_tests.test(wanted)
+    asked.append(quick_tests(wanted)[1])
+    for marks in itertools.product(*([name, ""] for name in ("guest", "tools", "slow", "long"))):
+        times = sum(chooses(words, marks) for words in asked)
+        assert times == (wanted.long or "long" not in marks), marks
 
 
 def test_each_run_draws_an_order() -> None:

@@ -26,6 +26,8 @@ from schedlib.gate.rules import Gate, GateRule
 from schedlib.gate.statistics import Values, step_of
 from schedlib.verdict import Verdict
 
+pytestmark = pytest.mark.slow
+
 CAMPAIGNS = 4000
 ALPHA = 0.05
 RANK_LOOKS = (8, 12, 16, 20)

@@ -18,6 +18,8 @@ from schedlib.gate.fleet_gate import within_machines_p
 from schedlib.gate.statistics import blocks_tail
 from schedlib.paths import PLAN
 
+pytestmark = pytest.mark.slow
+
 
 def gate(place: Path, gates: str = GATES, *more: str) -> tuple[int | None, dict[str, Any], str]:
     """The exit code, the document and the text."""

@@ -32,6 +32,8 @@ from schedlib.gate.gate_report import banner, text, two_estimates, words_of
 from schedlib.gate.rules import load_gate
 from schedlib.verdict import Verdict
 
+pytestmark = pytest.mark.slow
+
 _VOID = {"meta", "img", "br"}
 _ADDRESSES = {"href", "src", "xlink:href", "srcset", "action", "data", "poster", "background"}
 _NEVER = {"script", "link", "iframe", "object", "embed", "base", "form", "foreignobject", "image"}

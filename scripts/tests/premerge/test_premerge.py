@@ -32,6 +32,8 @@ from schedlib.premerge.series import PatchSeries, PremergeDocument, PremergePatc
 from schedlib.tree.kernel_tree import Tree, open_kdir
 from schedlib.verdict import Verdict
 
+pytestmark = pytest.mark.slow
+
 main = main_of(premerge_verb)
 
 NOTHING: frozenset[str] = frozenset()

@@ -10,6 +10,8 @@ from proof.gate_noise import MODELS
 from proof.gate_rates import ProofLine
 from proof.gate_simulation import GateCase, simulate
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_error_rates(model: str) -> None:

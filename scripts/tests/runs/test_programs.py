@@ -31,6 +31,8 @@ from schedlib.runs.run_verb import PackOptions
 from schedlib.tree import debian
 from schedlib.verdict import Verdict
 
+pytestmark = pytest.mark.slow
+
 COMPILER = """\
 [ "$1" = --version ] && echo "gcc 99" && exit
 while [ "$1" != -iquote ]; do shift; done

@@ -26,6 +26,8 @@ from schedlib.runs.tool_process import Server, run_guarded
 from schedlib.runs.workload_suites import WorkloadRow
 from schedlib.verdict import Verdict
 
+pytestmark = pytest.mark.slow
+
 
 def test_each_run_is_a_file_and_a_log(play: Place) -> None:
     done = play.run("--runs", "3")
