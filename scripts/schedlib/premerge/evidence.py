@@ -7,24 +7,21 @@ import difflib
 import hashlib
 import os
 import re
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from schedlib import TOOL
 from schedlib.cache import read_text, write_atomic
-from schedlib.check.check_results import JudgedBoot, skips
-from schedlib.console.judge import TestOutcome
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.tables import table
 from schedlib.gate.gate_options import GATES as OUR_GATES
-from schedlib.gate.gate_options import GateOptions
 from schedlib.git import try_git
 from schedlib.layout.patch_findings import broken_rules, with_old_names
 from schedlib.layout.rule_judge import RuleOutcome, judge_rule, presence_of
-from schedlib.premerge import record
-from schedlib.premerge.parts import Booted, blame, compared, said_by
+from schedlib.premerge import parts, record
+from schedlib.premerge.parts import Part
 from schedlib.premerge.premerge_verb import GATES, LAYOUTS, RUNS, SERIES, TRAFFIC, EvidenceOptions
 from schedlib.premerge.series import PremergeDocument, PremergePart
 from schedlib.progress import counted, printable, wrapped
@@ -32,13 +29,10 @@ from schedlib.tree.debian import sha256_of
 from schedlib.tree.source import Presence
 from schedlib.verdict import Verdict, worst
 
-BEGIN, END = "schedline evidence 1", "end of evidence"
+BEGIN, END = "schedline evidence 2", "end of evidence"
 """The first and the last line."""
 
 _LETTER = {RuleOutcome.PASS: "P", RuleOutcome.FAIL: "F", RuleOutcome.NA: "-"}
-_MOST = 20
-"""How many names of failed tests are listed."""
-
 
 Section = tuple[Verdict | None, list[str]]
 """One part of the text, and its verdict; None if nothing was judged."""
@@ -55,12 +49,16 @@ def _evidence(directory: Path) -> tuple[Verdict, str, tuple[str, ...]]:
     for patch in patches:
         head += [*wrapped(f"patch-id: {patch.patch_id}"), *wrapped(f"    {patch.subject}", 6)]
     again = [printable(f"schedline premerge --kdir LINUX --base {series.base[:16]} --mbox SERIES")] if series else []
+    before, after = (record.read_guests(directory / side) for side in ("base", "head"))
+    # To repeat the mutants takes a build each, so only a bad result of the sender counts.
+    tried = [part for part in series.parts if part.name == "mutants" and part.verdict] if series else []
+    verdict, mutants = _section("mutants, as the sender saw it", tried[0] if tried else None)
     sections = [
         _layout(directory),
-        _kunit(directory),
-        _emulated(directory),
-        _mutants(series.parts if series else ()),
-        _runs(directory),
+        _section("KUnit, from the consoles", parts.suites(before, after) if after else None),
+        _section("cache-line traffic", parts.compared(directory) if (directory / TRAFFIC).is_dir() else None),
+        (None if verdict is Verdict.PASS else verdict, mutants),
+        _section("runs of a real machine", _runs(directory)),
     ]
     verdict = worst([verdict for verdict, _ in sections if verdict is not None] or [Verdict.INCONCLUSIVE])
     body = [line for _, lines in sections for line in (*lines, "")]
@@ -119,77 +117,23 @@ def _layout(directory: Path) -> Section:
     return verdict, lines
 
 
-def _kunit(directory: Path) -> Section:
-    said: dict[str, tuple[JudgedBoot, ...]] = {}
-    left_out: dict[str, str] = {}
-    rows = [("", "passed", "failed", "skipped", "verdict")]
-    for side in ("base", "head"):
-        found = record.read_guests(directory / side)
-        if found is None:
-            continue
-        left_out |= found[0].left_out
-        said[side] = found[1]
-        for boot in found[1]:
-            outcomes = [test.outcome for test in boot.tests]
-            counts = [outcomes.count(outcome) for outcome in (TestOutcome.PASS, TestOutcome.SKIP)]
-            bad = len(outcomes) - sum(counts)
-            rows.append((f"{side} {boot.name}", str(counts[0]), str(bad), str(counts[1]), boot.verdict.name))
-    if "head" not in said:
-        return None, ["KUnit: not run"]
-    base = said_by(said["base"]) if "base" in said else Booted(Verdict.PASS, frozenset(), 0, 0)
-    verdict, new, old = blame(base, said_by(said["head"]))
-    lines = [f"KUnit, from the consoles: {verdict.name}", *table(rows, "<20>6>8>9  <")]
-    lines += _listed("fails since the series", new) + _listed("fails on the base, too", old)
-    for suite, why in left_out.items():
-        lines += wrapped(f"left out: {suite}: {why}")
-    for reason, names in skips(said["head"]).items():
-        of_suites = Counter(name.split(":")[0] for name in names)
-        suites = ", ".join(f"{count} of {suite}" for suite, count in of_suites.items())
-        lines += wrapped(f"skipped, {reason}: {suites}")
-    return verdict, lines
+def _section(what: str, part: PremergePart | None) -> Section:
+    if part is None:
+        return None, [f"{what}: not looked at"]
+    verdict = part.verdict.name if part.verdict else "not judged"
+    return part.verdict, [*wrapped(f"{what}: {verdict}: {part.summary}"), *part.shown()]
 
 
-def _listed(what: str, names: Sequence[str]) -> list[str]:
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return wrapped(f"{what}: {', '.join(names[:_MOST])}{more}") if names else []
-
-
-def _emulated(directory: Path) -> Section:
-    if not (directory / TRAFFIC).is_dir():
-        return None, ["cache-line traffic on emulated CPUs: not counted"]
-    part = compared(directory)
-    lines = wrapped(f"cache-line traffic, {part.summary}: {part.verdict.name if part.verdict else 'not judged'}")
-    return part.verdict, [*lines, *(line for each in part.lines for line in wrapped(f"  {each}", 6))]
-
-
-def _mutants(parts: Sequence[PremergePart]) -> Section:
-    """The mutants as the sender saw them. To repeat them takes a build each, so only a bad result counts."""
-    part = next((each for each in parts if each.name == "mutants" and each.verdict), None)
-    if part is None or part.verdict is None:
-        return None, ["mutants: not tried"]
-    lines = wrapped(f"mutants of the touched files, as the sender saw it: {part.summary}")
-    lines += [line for each in part.lines for line in wrapped(f"  {each}", 6)]
-    return None if part.verdict is Verdict.PASS else part.verdict, lines
-
-
-def _runs(directory: Path) -> Section:
-    place = directory / RUNS
-    if not place.is_dir():
-        return None, ["runs of a real machine: none"]
-    # numpy is installed only if there are runs.
-    from schedlib.gate.comparison import compare
-    from schedlib.gate.gate_report import text
-
-    gates = directory / GATES
-    placebo = place / "placebo" if (place / "placebo").is_dir() else None
-    name, known = "default", "default, of this schedline"
+def _runs(directory: Path) -> Part | None:
+    if not (directory / RUNS).is_dir():
+        return None
+    part, _ = parts.runs(directory)
+    known, gates = "default, of this schedline", directory / GATES
     if gates.is_file():
-        name, content = str(gates), gates.read_bytes()
-        same = next((each.stem for each in sorted(OUR_GATES.glob("*.toml")) if each.read_bytes() == content), None)
-        known = f"{same}, of this schedline" if same else "the sender's own"
-    found = compare(GateOptions(place / "base", place / "candidate", name, placebo=placebo))
-    lines = [f"runs: {found.status.name}", *wrapped(f"gates file: {known}")]
-    return found.status, [*lines, *text(found).splitlines()]
+        ours = (each.stem for each in sorted(OUR_GATES.glob("*.toml")) if each.read_bytes() == gates.read_bytes())
+        name = next(ours, "")
+        known = f"{name}, of this schedline" if name else "the sender's own"
+    return replace(part, lines=(f"gates file: {known}", *part.lines))
 
 
 def _data(directory: Path) -> str:

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib import doctor
@@ -18,12 +18,14 @@ from schedlib.c2c.samples import MEASURED_FILE, read_measured
 from schedlib.cache import digest_of, scratch
 from schedlib.check import mutants
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
-from schedlib.check.check_results import JudgedBoot
+from schedlib.check.check_results import skips
 from schedlib.check.mutants import Fate
 from schedlib.contracts.contract_rules import our_rules, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import read_result
+from schedlib.formats.gate_document import GateDocument
+from schedlib.gate.gate_options import GateOptions
 from schedlib.guest.command_line import accelerator
 from schedlib.kernel.build import plan_kernel, prepare_kernel
 from schedlib.kernel.targets import Target, choose
@@ -35,9 +37,10 @@ from schedlib.layout.patch_text import touches_layout
 from schedlib.layout.rule_judge import Layout
 from schedlib.names import pack_names
 from schedlib.paths import CONFIGS
-from schedlib.premerge.premerge_verb import TRAFFIC
-from schedlib.premerge.record import read_guests, write_guests, write_layouts
-from schedlib.premerge.series import PatchSeries, touched
+from schedlib.premerge.premerge_verb import GATES, RUNS, TRAFFIC
+from schedlib.premerge.record import Guests, read_guests, write_guests, write_layouts
+from schedlib.premerge.series import PatchSeries, PremergePart, touched
+from schedlib.progress import listed
 from schedlib.tree.compose import compose
 from schedlib.tree.kernel_tree import Tree, at
 from schedlib.verdict import Verdict, worst
@@ -45,14 +48,13 @@ from schedlib.verdict import Verdict, worst
 Test = tuple[str, Verdict | None, str]
 """Name, verdict and text."""
 
+_MOST = 20
+"""How many names of failed tests are listed."""
 
-@dataclass(frozen=True)
-class Part:
-    """The result of one part; its verdict is None if there was nothing to judge, and `tests` are for JUnit."""
 
-    name: str
-    verdict: Verdict | None
-    summary: str
+class Part(PremergePart, frozen=True):
+    """The result of one part, with the tests for JUnit and the findings for b4 and SARIF."""
+
     lines: tuple[str, ...] = ()
     tests: tuple[Test, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -124,23 +126,7 @@ def _broken(found: Sequence[Finding]) -> Verdict | None:
     return Verdict.FAIL if any(each.error for each in found) else None
 
 
-@dataclass(frozen=True)
-class Booted:
-    """The results of the KUnit suites on one commit."""
-
-    verdict: Verdict
-    failed: frozenset[str]
-    passed: int
-    skipped: int
-
-
-def said_by(boots: Sequence[JudgedBoot]) -> Booted:
-    outcomes = [test.outcome.name for boot in boots for test in boot.tests]
-    verdict = worst(boot.verdict for boot in boots)
-    return Booted(verdict, mutants.failed_names(boots), outcomes.count("PASS"), outcomes.count("SKIP"))
-
-
-def booted(cache: Path, tree: Tree, commit: str, target: Target, expected: frozenset[str], out: Path) -> Booted:
+def booted(cache: Path, tree: Tree, commit: str, target: Target, expected: frozenset[str], out: Path) -> Guests:
     """Build and boot a commit, or take a cached result: the base is the same for every version of a series."""
     planned = plan_kernel(at(tree, commit), target, expect=expected)
     depends = f"{planned.commit} {planned.configuration.digest()} {target} {sorted(expected)}"
@@ -150,32 +136,47 @@ def booted(cache: Path, tree: Tree, commit: str, target: Target, expected: froze
         with scratch(cache) as empty:
             kernel = prepare_kernel(cache, planned, empty)
             boots = boot_and_judge(plan, kernel, place, accelerator(cache, target, kernel.image))
-        write_guests(place, plan, boots)
-    else:
-        boots = guests[1]
+        guests = write_guests(place, plan, boots)
     shutil.copytree(place, out)
-    return said_by(boots)
-
-
-def blame(base: Booted, head: Booted) -> tuple[Verdict, list[str], list[str]]:
-    """The verdict on the head, its new failures, and those that the base has, too. Without new ones, a FAIL becomes
-    INCONCLUSIVE."""
-    new, old = sorted(head.failed - base.failed), sorted(head.failed & base.failed)
-    return (Verdict.INCONCLUSIVE if head.verdict is Verdict.FAIL and not new else head.verdict), new, old
+    return guests
 
 
 def kunit(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[str], out: Path) -> Part:
-    """Run the suites on base and head. Tests that fail only on the head are the series' fault."""
+    """Run the suites on base and head."""
     target, _ = choose(tree, None)
-    base = booted(cache, tree, series.base, target, expected, out / "base")
-    head = booted(cache, tree, series.head, target, expected, out / "head")
-    verdict, new, old = blame(base, head)
-    lines = [f"fails since the series: {name}" for name in new] + [f"fails on the base, too: {name}" for name in old]
-    lines += [f"fixed by the series: {name}" for name in sorted(base.failed - head.failed)]
-    summary = (
-        f"{target.name}: {head.passed} passed, {len(head.failed)} failed ({len(new)} new), {head.skipped} skipped; "
-        f"base {base.passed}, {len(base.failed)}, {base.skipped}"
+    base, head = (
+        booted(cache, tree, commit, target, expected, out / side)
+        for side, commit in (("base", series.base), ("head", series.head))
     )
+    return suites(base, head)
+
+
+def suites(base: Guests | None, head: Guests) -> Part:
+    """Judge the suites. Tests that fail only on the head are the series' fault: without one FAIL is INCONCLUSIVE."""
+    boots, counts, failed = {}, {}, {}
+    for side, guests in (("base", base), ("head", head)):
+        boots[side] = guests[1] if guests else ()
+        outcomes = [test.outcome.name for boot in boots[side] for test in boot.tests]
+        failed[side] = mutants.failed_names(boots[side])
+        numbers = outcomes.count("PASS"), len(failed[side]), outcomes.count("SKIP")
+        counts[side] = "{} passed, {} failed, {} skipped".format(*numbers)
+    new, old = sorted(failed["head"] - failed["base"]), sorted(failed["head"] & failed["base"])
+    verdict = worst(boot.verdict for boot in boots["head"])
+    verdict = Verdict.INCONCLUSIVE if verdict is Verdict.FAIL and not new else verdict
+    told = {"fails since the series": new, "fails on the base, too": old}
+    told["fixed by the series"] = sorted(failed["base"] - failed["head"])
+    lines = [f"{what}: {listed(names, _MOST)}" for what, names in told.items() if names]
+    lines += [
+        f"{side} {boot.name}: {boot.verdict.name}"
+        for side, found in boots.items()
+        for boot in found
+        if boot.verdict is not Verdict.PASS
+    ]
+    lines += [f"left out: {suite}: {why}" for suite, why in head[0].left_out.items()]
+    for reason, names in skips(boots["head"]).items():
+        of_suites = Counter(name.split(":")[0] for name in names)
+        lines.append(f"skipped, {reason}: {', '.join(f'{count} of {suite}' for suite, count in of_suites.items())}")
+    summary = f"{head[0].target}: {counts['head']}; base: {counts['base'] if base else 'not run'}"
     tests: list[Test] = [(name, Verdict.FAIL, "passes on the base") for name in new]
     tests += [*((name, None, "fails on the base, too") for name in old), ("suites", verdict, summary)]
     return Part("kunit", verdict, summary, tuple(lines), tuple(tests))
@@ -237,3 +238,16 @@ def mutated(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[st
         (mutant.name, Verdict.INCONCLUSIVE if mutant in bad else Verdict.PASS, mutant.breaks) for mutant, _ in fitting
     )
     return Part("mutants", Verdict.INCONCLUSIVE if bad else Verdict.PASS, summary, lines, tests)
+
+
+def runs(out: Path) -> tuple[Part, GateDocument]:
+    """Judge the runs of a real machine that are in the directory of a premerge, by the gates file beside them."""
+    # numpy is installed only if there are runs.
+    from schedlib.gate import gate_report
+    from schedlib.gate.comparison import compare
+
+    base, candidate, placebo = (out / RUNS / side for side in ("base", "candidate", "placebo"))
+    gates = str(out / GATES) if (out / GATES).is_file() else "default"
+    found = compare(GateOptions(base, candidate, gates, placebo=placebo if placebo.is_dir() else None))
+    verdict, said = found.status, gate_report.text(found)
+    return Part("runs", verdict, f"gate: {verdict.name}", tuple(said.splitlines()), (("gate", verdict, said),)), found

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from msgspec import convert
+
 from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.contracts.contract_rules import our_rules, pack_rules
@@ -16,7 +18,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.b4_checks import B4Check, CheckRemark, CheckStatus, checks_text, tracked_range, with_remarks
 from schedlib.formats.junit import JUnitCase, Mark, junit_document
-from schedlib.gate.gate_options import GateOptions, gates_path
+from schedlib.gate.gate_options import gates_path
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import columns_for, ensure_tools
 from schedlib.layout.patch_job import as_sarif, remarks
@@ -101,7 +103,7 @@ def content_of(started: datetime, origin: str, series: PatchSeries, found: Seque
         base=series.base,
         head=series.head,
         patches=series.patches,
-        parts=tuple(PremergePart(part.name, part.verdict, part.summary, part.lines) for part in found),
+        parts=tuple(convert(part, PremergePart, from_attributes=True) for part in found),
     )
 
 
@@ -117,10 +119,6 @@ def _checks(found: Sequence[Part]) -> Iterator[B4Check]:
 def _runs(options: PremergeOptions, out: Path) -> Part:
     if not options.runs:
         return Part("runs", None, "no runs of a real machine were given (--runs)")
-    # numpy is installed only if runs are given.
-    from schedlib.gate import gate_report
-    from schedlib.gate.comparison import compare
-
     sides = dict(zip(("base", "candidate"), options.runs, strict=True))
     if options.placebo:
         sides["placebo"] = options.placebo
@@ -132,10 +130,9 @@ def _runs(options: PremergeOptions, out: Path) -> Part:
         shutil.copyfile(gates_path(gates), out / GATES)
     except (OSError, shutil.Error) as error:
         raise SchedlineError(f"the runs cannot be copied to {out}: {error}", "ls -l these directories") from error
-    found = compare(GateOptions(kept["base"], kept["candidate"], gates, placebo=kept.get("placebo")))
+    part, found = parts.runs(out)
     document.write(out / "gate.json", found)
-    verdict, said = found.status, gate_report.text(found)
-    return Part("runs", verdict, f"gate: {verdict.name}", tuple(said.splitlines()), (("gate", verdict, said),))
+    return part
 
 
 def text(found: PremergeDocument) -> str:
@@ -148,9 +145,7 @@ def text(found: PremergeDocument) -> str:
         lines += wrapped(f"{part.name:8} {name:12} {part.summary}", 22)
     for part in found.parts:
         if part.lines:
-            lines += ["", f"{part.name}:"]
-            for line in part.lines:
-                lines += [line] if part.name == "runs" else wrapped(f"  {line}", 6)
+            lines += ["", f"{part.name}:", *part.shown()]
     return "\n".join([*lines, "", f"verdict: {found.status.name}"]) + "\n"
 
 

@@ -74,6 +74,9 @@ class GuestsDocument(Document, frozen=True, kw_only=True):
     guests: Annotated[tuple[GuestRow, ...], Meta(min_length=1)]
 
 
+Guests = tuple[GuestsDocument, tuple[JudgedBoot, ...]]
+
+
 class OffsetsDocument(Document, frozen=True, kw_only=True):
     """The layouts of base and head; null for a column that the tree cannot have.
 
@@ -114,7 +117,7 @@ def read_layouts(out: Path) -> OffsetsDocument | None:
     return found
 
 
-def write_guests(place: Path, plan: CheckPlan, boots: Sequence[JudgedBoot]) -> None:
+def write_guests(place: Path, plan: CheckPlan, boots: tuple[JudgedBoot, ...]) -> Guests:
     """Record what each guest had to run, how it ended, and its verdict. Written last."""
     found = GuestsDocument(
         schema="guests-1",
@@ -126,9 +129,10 @@ def write_guests(place: Path, plan: CheckPlan, boots: Sequence[JudgedBoot]) -> N
         ),
     )
     document.write(place / GUESTS, found)
+    return found, boots
 
 
-def read_guests(place: Path) -> tuple[GuestsDocument, tuple[JudgedBoot, ...]] | None:
+def read_guests(place: Path) -> Guests | None:
     """The record, and its consoles, judged again: never better than the record has it. None if nothing was booted."""
     if not os.path.lexists(place / GUESTS):
         return None

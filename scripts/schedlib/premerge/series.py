@@ -14,7 +14,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Moment, Strict, Word
 from schedlib.git import git, merge_base, try_git
-from schedlib.progress import say
+from schedlib.progress import say, wrapped
 from schedlib.runs.packages import revision
 from schedlib.tree.changes import apply_mail, hunks, read_mail
 from schedlib.tree.kernel_tree import Tree
@@ -44,6 +44,10 @@ class PremergePart(Strict, frozen=True):
     verdict: Verdict | None
     summary: str
     lines: tuple[str, ...]
+
+    def shown(self) -> list[str]:
+        """Its lines, in 72 columns, except for the output of the gate."""
+        return [row for line in self.lines for row in ([line] if self.name == "runs" else wrapped(f"  {line}", 6))]
 
 
 class PremergeDocument(Document, frozen=True, kw_only=True):

@@ -165,7 +165,7 @@ def test_verify(out: Path, capsys: Capture) -> None:
             verified(capsys, 2, out, none)
     for shape in (text, f"hello\n\n{text}\nbye\n", "".join(f"> {line}\n" for line in text.splitlines())):
         assert "the data show what the text says" in verified(capsys, 0, out, shape)
-    lies = {"  PASS": "  FAIL", "PPPP-PP": "PPPPPPP", "verdict: PASS": "verdict: FAIL", "b" * 40: "d" * 40}
+    lies = {"6 passed": "7 passed", "PPPP-PP": "PPPPPPP", "verdict: PASS": "verdict: FAIL", "b" * 40: "d" * 40}
     for was, lie in lies.items():
         assert "the data do not show what the text says" in verified(capsys, 1, out, text.replace(was, lie))
         assert was in text

