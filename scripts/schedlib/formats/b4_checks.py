@@ -3,48 +3,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
 from schedlib.errors import SchedlineError
-from schedlib.formats.strict import Strict, Word
 
-CheckStatus = Literal["pass", "warn", "fail"]
+_ORDER = ("pass", "warn", "fail")
 
-
-class CheckRemark(Strict, frozen=True):
-    """One line of the details, which b4 shows with its mark."""
-
-    status: CheckStatus
-    description: Word
+CheckRemark = tuple[Literal["pass", "warn", "fail"], str]
+"""One line of the details, which b4 shows with its mark."""
 
 
-class B4Check(Strict, frozen=True):
-    """The result of one tool on a patch or a series. `details`: a JSON array of CheckRemark, or text."""
-
-    tool: Word
-    status: CheckStatus
-    summary: Word
-    details: str = ""
-
-
-def checks_text(checks: Sequence[B4Check]) -> str:
-    """The array. An empty one means that there is nothing to say."""
-    return msgspec.json.format(msgspec.json.encode(list(checks)), indent=2).decode()
-
-
-class _TrackedSeries(msgspec.Struct, frozen=True, rename="kebab"):
-    change_id: str
-    first_patch_commit: str
-
-
-class _Tracking(msgspec.Struct, frozen=True):
-    series: _TrackedSeries
+def checks_text(checks: Iterable[tuple[str, str, Sequence[CheckRemark]]]) -> str:
+    """The array, from tool, summary and remarks of each result, which is as bad as the worst of its remarks."""
+    rows = []
+    for tool, summary, remarks in checks:
+        status = max((status for status, _ in remarks), key=_ORDER.index, default="pass")
+        details = [{"status": status, "description": said} for status, said in remarks]
+        shown = json.dumps(details, ensure_ascii=False, separators=(",", ":"))
+        rows.append({"tool": tool, "status": status, "summary": summary, "details": shown})
+    return json.dumps(rows, indent=2, ensure_ascii=False)
 
 
 def tracked_range() -> tuple[str, str]:
@@ -57,17 +39,11 @@ def tracked_range() -> tuple[str, str]:
     if not name:
         raise SchedlineError("--format b4 without --base takes the series from b4, which names none", advice)
     try:
-        series = msgspec.json.decode(Path(name).read_bytes(), type=_Tracking).series
-    except (OSError, msgspec.DecodeError) as error:
-        raise SchedlineError(f"$B4_TRACKING_FILE, {name}, cannot be used: {error}", advice) from error
-    if not re.fullmatch("[0-9a-f]{7,64}", series.first_patch_commit) or series.change_id.startswith("-"):
+        series = json.loads(Path(name).read_bytes())["series"]
+        first, change = str(series["first-patch-commit"]), str(series["change-id"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise SchedlineError(f"$B4_TRACKING_FILE, {name}, cannot be used: {error!r}", advice) from error
+    if not re.fullmatch("[0-9a-f]{7,64}", first) or change.startswith("-"):
         raise SchedlineError(f"$B4_TRACKING_FILE, {name}, names no commits", advice)
     # The last commit of a review branch holds b4's own notes.
-    return f"{series.first_patch_commit}~1", f"b4/review/{series.change_id}~1"
-
-
-def with_remarks(tool: str, summary: str, remarks: Sequence[CheckRemark]) -> B4Check:
-    """A result that is as bad as the worst of its remarks."""
-    order: tuple[CheckStatus, ...] = ("pass", "warn", "fail")
-    worst = order[max((order.index(remark.status) for remark in remarks), default=0)]
-    return B4Check(tool, worst, summary, msgspec.json.encode(list(remarks)).decode())
+    return f"{first}~1", f"b4/review/{change}~1"

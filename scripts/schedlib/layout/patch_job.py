@@ -18,7 +18,7 @@ from schedlib import TOOL
 from schedlib.contracts.contract_rules import Rule, Rules, our_rules, pack_rules
 from schedlib.contracts.struct_source import bodies, in_words
 from schedlib.errors import DoesNotBuild, SchedlineError
-from schedlib.formats.b4_checks import B4Check, CheckRemark, checks_text, with_remarks
+from schedlib.formats.b4_checks import CheckRemark, checks_text
 from schedlib.kernel.build import first_error
 from schedlib.layout.compile import Column
 from schedlib.layout.kernel_versions import PATIENCE, TIGHTEST, CommitVersions, opened
@@ -310,7 +310,7 @@ def as_sarif(rules: Sequence[Rule], found: Sequence[Finding]) -> str:
 def remarks(found: Sequence[Finding]) -> list[CheckRemark]:
     """Each finding as a line of b4's details; what is only told is none."""
     return [
-        CheckRemark("fail" if each.error else "warn", "; ".join(line.strip() for line in str(each).split("\n")))
+        ("fail" if each.error else "warn", "; ".join(line.strip() for line in str(each).split("\n")))
         for each in found
         if not each.note
     ]
@@ -323,7 +323,7 @@ def as_b4(found: Sequence[Finding]) -> str:
     room = any(each.rule for each in found)
     summary = "takes room on lines that rules keep" if room else "changes lines that were not compiled"
     summary = f"breaks {', '.join(broken)}" if broken else summary
-    return checks_text([with_remarks(_NAME, summary, said)] if said else [])
+    return checks_text([(_NAME, summary, said)] if said else [])
 
 
 def render(rules: Sequence[Rule], found: Sequence[Finding], form: str) -> str:
@@ -335,4 +335,4 @@ def render(rules: Sequence[Rule], found: Sequence[Finding], form: str) -> str:
 
 def refused(error: SchedlineError) -> str:
     """An error for b4, which would otherwise show an exit code alone."""
-    return checks_text([B4Check(_NAME, "warn", error.observed, f"next: {error.next_step}")])
+    return checks_text([(_NAME, error.observed, [("warn", f"next: {error.next_step}")])])

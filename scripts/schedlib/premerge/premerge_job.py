@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.contracts.contract_rules import our_rules, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.b4_checks import B4Check, CheckRemark, CheckStatus, checks_text, tracked_range, with_remarks
+from schedlib.formats.b4_checks import CheckRemark, checks_text, tracked_range
 from schedlib.formats.junit import JUnitCase, Mark, junit_document
 from schedlib.gate.gate_options import gates_path
 from schedlib.kernel.targets import choose
@@ -32,15 +32,6 @@ from schedlib.progress import counted, say, wrapped
 from schedlib.tree.changes import present_changes
 from schedlib.tree.kernel_tree import open_kdir
 from schedlib.verdict import Verdict, worst
-
-QUESTIONS: Mapping[str, str] = {
-    "layout": "does a layout rule break, on any architecture?",
-    "kunit": "do the KUnit suites pass on base and head?",
-    "c2c": "do emulated CPUs fetch more lines, or share more of them falsely?",
-    "mutants": "can the tests still fail on the code that the series touches?",
-    "runs": "is the head slower on a real machine?",
-}
-"""What each part asks."""
 
 _MARKS: dict[Verdict | None, Mark | None] = {Verdict.PASS: None, Verdict.FAIL: "failure", None: "skipped"}
 
@@ -87,7 +78,7 @@ def premerge(options: PremergeOptions) -> Verdict:
     if options.html:
         write_atomic(options.html, html_page(content))
     if options.form == "b4":
-        print(checks_text(list(_checks(found))))
+        print(checks_text(_checks(found)))
     else:
         print(page, end="")
     return content.status
@@ -107,13 +98,13 @@ def content_of(started: datetime, origin: str, series: PatchSeries, found: Seque
     )
 
 
-def _checks(found: Sequence[Part]) -> Iterator[B4Check]:
+def _checks(found: Sequence[Part]) -> Iterator[tuple[str, str, list[CheckRemark]]]:
     """A result of each part that has something to say, for b4."""
     for part in found:
         if part.verdict not in (None, Verdict.PASS):
-            status: CheckStatus = "fail" if part.verdict is Verdict.FAIL else "warn"
-            said = remarks(part.findings) or [CheckRemark(status, line) for line in part.lines or (part.summary,)]
-            yield with_remarks(f"schedline {part.name}", part.summary, said)
+            lines = part.lines or (part.summary,)
+            said: list[CheckRemark] = [("fail" if part.verdict is Verdict.FAIL else "warn", line) for line in lines]
+            yield f"schedline {part.name}", part.summary, remarks(part.findings) or said
 
 
 def _runs(options: PremergeOptions, out: Path) -> Part:
@@ -175,6 +166,5 @@ def html_page(document: PremergeDocument) -> str:
         Path(__file__).with_name("premerge_page.html.jinja"),
         found=document,
         banner=banner,
-        questions=QUESTIONS,
         started=document.started.isoformat(" ", "seconds"),
     )

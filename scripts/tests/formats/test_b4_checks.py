@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from schedlib.errors import SchedlineError
-from schedlib.formats.b4_checks import CheckRemark, checks_text, tracked_range, with_remarks
+from schedlib.formats.b4_checks import checks_text, tracked_range
 
 TRACKING = {"series": {"change-id": "20261101-move", "first-patch-commit": "a" * 40, "revision": 2}, "patches": []}
 
@@ -22,8 +22,7 @@ def test_nothing_to_say_is_an_empty_array() -> None:
     ("remarks", "status"), [((), "pass"), (("pass", "warn"), "warn"), (("fail", "warn", "pass"), "fail")]
 )
 def test_a_result_is_as_bad_as_its_worst_remark(remarks: tuple[str, ...], status: str) -> None:
-    found = with_remarks("schedline", "it says so", [CheckRemark(each, "why") for each in remarks])  # type: ignore[arg-type]
-    (row,) = json.loads(checks_text([found]))
+    (row,) = json.loads(checks_text([("schedline", "it says so", [(each, "why") for each in remarks])]))  # type: ignore[misc]
     assert (row["tool"], row["status"], row["summary"]) == ("schedline", status, "it says so")
     assert [each["status"] for each in json.loads(row["details"])] == list(remarks)
 
