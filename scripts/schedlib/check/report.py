@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import cast
+from typing import cast, get_type_hints
+
+import msgspec
 
 from schedlib.cache import write_atomic
 from schedlib.check import check_results
@@ -24,9 +27,10 @@ from schedlib.check.check_results import (
 )
 from schedlib.console.expected import tests_of
 from schedlib.console.judge import Problem, TestOutcome, TestResult
-from schedlib.formats import document
-from schedlib.formats.document import of_dataclasses
+from schedlib.formats import document, strict
+from schedlib.formats.document import Document
 from schedlib.formats.junit import junit_document
+from schedlib.formats.strict import Strict
 from schedlib.formats.tables import table
 from schedlib.tree.changes import change_table
 from schedlib.tree.compose import Composition
@@ -34,7 +38,25 @@ from schedlib.tree.kernel_tree import Tree
 from schedlib.tree.suites import KunitSuite
 from schedlib.verdict import Verdict, worst
 
-CheckDocument = of_dataclasses(CheckResult, JudgedBoot, TestResult, Problem, CheckChange, CheckTree)
+
+def _of_dataclasses(whole: type, *parts: type) -> type[Document]:
+    """The document that a result is: the dataclass `whole`, with others inside of it.
+
+    Their modules, which need no library, name types of strict.py that they do not import.
+    """
+    known = dict(vars(strict))
+    for kind in (*reversed(parts), whole):
+        hints = get_type_hints(kind, localns=known, include_extras=True)
+        named = [(each.name, hints[each.name]) for each in dataclasses.fields(kind)]
+        bases = (Document if kind is whole else Strict,)
+        known[kind.__name__] = msgspec.defstruct(
+            kind.__name__, named, bases=bases, namespace={"__doc__": kind.__doc__}, frozen=True, kw_only=True
+        )
+    made: type[Document] = known[whole.__name__]
+    return made
+
+
+CheckDocument = _of_dataclasses(CheckResult, JudgedBoot, TestResult, Problem, CheckChange, CheckTree)
 
 _MOST_REASONS = 8
 """So many reasons of skips are shown, unless --verbose: a report of a PASS then has at most 25 lines."""

@@ -15,9 +15,9 @@ from schedlib.dev.dev_verb import SchemasOptions
 from schedlib.formats.contract_file import Contract
 from schedlib.formats.document import Document
 from schedlib.formats.gate_document import GateDocument
-from schedlib.formats.layout_document import LayoutDocument
 from schedlib.formats.run_file import Run
 from schedlib.formats.strict import Strict
+from schedlib.layout.layout_job import LayoutDocument
 from schedlib.premerge.series import PremergeDocument
 from schedlib.verdict import Verdict
 

@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
+from typing import Any, ClassVar, TypeVar, get_args
 
 import msgspec
 
 from schedlib.cache import read_regular, write_atomic
 from schedlib.errors import SchedlineError, in_words
-from schedlib.formats import strict
 from schedlib.formats.strict import Strict, repeated
 from schedlib.progress import printable
 
@@ -50,23 +48,6 @@ class Document(Strict, frozen=True):
         """The field `schema` of its files."""
         schema = next(each.type for each in msgspec.structs.fields(cls) if each.name == "schema")
         return str(get_args(schema)[0])
-
-
-def of_dataclasses(whole: type, *parts: type) -> type[Document]:
-    """The document that a result is: the dataclass `whole`, with others inside of it.
-
-    Their modules, which need no library, name types of strict.py that they do not import.
-    """
-    known = dict(vars(strict))
-    for kind in (*reversed(parts), whole):
-        hints = get_type_hints(kind, localns=known, include_extras=True)
-        named = [(each.name, hints[each.name]) for each in dataclasses.fields(kind)]
-        bases = (Document if kind is whole else Strict,)
-        known[kind.__name__] = msgspec.defstruct(
-            kind.__name__, named, bases=bases, namespace={"__doc__": kind.__doc__}, frozen=True, kw_only=True
-        )
-    made: type[Document] = known[whole.__name__]
-    return made
 
 
 class Refused(SchedlineError):

@@ -10,20 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Literal
 
 from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir
 from schedlib.contracts.contract_rules import Rules, our_rules, pack_rules, refuse_unknown_members, unknown_members
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.layout_document import (
-    LayoutColumn,
-    LayoutDocument,
-    LayoutField,
-    LayoutRule,
-    LayoutType,
-    PresenceName,
-)
+from schedlib.formats.document import Document
+from schedlib.formats.strict import Count, Moment, Positive, Strict, Word
 from schedlib.formats.tables import table as aligned
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
@@ -33,6 +28,7 @@ from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.rule_judge import (
     Layout,
+    PresenceName,
     RuleOutcome,
     RuleResult,
     describe,
@@ -294,6 +290,76 @@ def _failure(rules: Rules, result: RuleResult, layout: Layout) -> Iterator[str]:
         state = "is broken" if is_broken else "holds by accident"
         head = f"{rule.id}, {describe(clause, layout)}, {state}"
         yield "\n    ".join([head, *below, *draw_clause(clause, layout)])
+
+
+# ---- the document ----
+
+
+class LayoutType(Strict, frozen=True):
+    """A structure. align: null if it is not recorded."""
+
+    size: Count
+    align: Positive | None
+
+
+class LayoutRule(Strict, frozen=True):
+    """The outcome of a rule."""
+
+    id: Word
+    outcome: Literal["pass", "fail", "n/a"]
+    reason: str
+
+
+class LayoutField(Strict, frozen=True):
+    """A member.
+
+    Attributes:
+        type: tag of the structure.
+        member: its path; a[0].b is b in every element of a.
+    """
+
+    type: Word
+    member: Word
+    offset: Count
+    size: Count
+
+
+class LayoutColumn(Strict, frozen=True):
+    """One kernel.
+
+    Attributes:
+        absent: why this kernel cannot be built; then line is null and the rest empty.
+        line: bytes in a cache line.
+        assumed: why the line size is assumed; empty when it is known.
+        presence: whether the kernel has each change, by its id.
+        types: structures, by tag.
+    """
+
+    name: Word
+    absent: str
+    line: Positive | None
+    assumed: str
+    presence: dict[str, PresenceName]
+    types: dict[str, LayoutType]
+    rules: tuple[LayoutRule, ...]
+    fields: tuple[LayoutField, ...]
+
+
+class LayoutDocument(Document, frozen=True, kw_only=True):
+    """schedline layout: the layout rules on one or more kernels.
+
+    Attributes:
+        tool: name and version of what wrote this file.
+        started: with time zone.
+        fingerprint: tree and commit, or kernel; machine; compilers.
+    """
+
+    schema: Literal["layout-1"]
+    tool: Word
+    started: Moment
+    fingerprint: dict[str, str]
+    status: Verdict
+    columns: tuple[LayoutColumn, ...]
 
 
 def layout_document(

@@ -5,12 +5,14 @@ GitHub and others show SARIF beside the lines of a change."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
+from typing import Literal
 
 import msgspec
 
@@ -18,7 +20,6 @@ from schedlib import TOOL
 from schedlib.contracts.contract_rules import Rule, Rules, our_rules, pack_rules
 from schedlib.contracts.struct_source import bodies, in_words
 from schedlib.errors import DoesNotBuild, SchedlineError
-from schedlib.formats.b4_checks import CheckRemark, checks_text
 from schedlib.kernel.build import first_error
 from schedlib.layout.compile import Column
 from schedlib.layout.kernel_versions import PATIENCE, TIGHTEST, CommitVersions, opened
@@ -305,6 +306,26 @@ def as_sarif(rules: Sequence[Rule], found: Sequence[Finding]) -> str:
         results += [{"ruleId": rule, "ruleIndex": ids.index(rule)} | told_of for rule in each.rules]
     document = {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+_ORDER = ("pass", "warn", "fail")
+
+CheckRemark = tuple[Literal["pass", "warn", "fail"], str]
+"""One line of the details, which b4 shows with its mark."""
+
+
+def checks_text(checks: Iterable[tuple[str, str, Sequence[CheckRemark]]]) -> str:
+    """What b4 reads of a check (b4.review-perpatch-check-cmd, b4.review-series-check-cmd), since 0.15: a JSON array.
+
+    It is made from tool, summary and remarks of each result, which is as bad as the worst of its remarks.
+    """
+    rows = []
+    for tool, summary, remarks in checks:
+        status = max((status for status, _ in remarks), key=_ORDER.index, default="pass")
+        details = [{"status": status, "description": said} for status, said in remarks]
+        shown = json.dumps(details, ensure_ascii=False, separators=(",", ":"))
+        rows.append({"tool": tool, "status": status, "summary": summary, "details": shown})
+    return json.dumps(rows, indent=2, ensure_ascii=False)
 
 
 def remarks(found: Sequence[Finding]) -> list[CheckRemark]:

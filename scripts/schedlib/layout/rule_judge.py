@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from typing import Literal
 
 from schedlib.contracts.contract_rules import (
     ABOUT_BYTES,
@@ -86,6 +87,10 @@ class Layout:
         members = self.structures[tag].members
         used = {byte for each in members for byte in range(each.offset, each.offset + each.size)}
         return len(set(range(start, self.types[tag].size if end is None else end)) - used)
+
+
+PresenceName = Literal["present", "partial", "absent", "n/a"]
+"""Of a change, as documents have it."""
 
 
 class RuleOutcome(Enum):

@@ -18,11 +18,10 @@ from schedlib.cache import cache_dir
 from schedlib.contracts.contract_rules import Rules, our_rules
 from schedlib.formats import document
 from schedlib.formats.document import Document
-from schedlib.formats.layout_document import PresenceName
 from schedlib.formats.strict import Strict, Word
 from schedlib.layout.debug_info import DAMAGE
 from schedlib.layout.layout_options import StatusOptions
-from schedlib.layout.rule_judge import Layout, RuleOutcome, describe, judge_clause
+from schedlib.layout.rule_judge import Layout, PresenceName, RuleOutcome, describe, judge_clause
 from schedlib.layout.vmlinux import RUNNING_BTF, layout_of_built
 from schedlib.tree.changes import State, change_table, patch_sets
 from schedlib.tree.compose import compose

@@ -77,7 +77,6 @@ def layout(
     columns = (*columns_for(archs, ()), *columns_for(archs, (TIGHTEST,)))
     versions = CommitVersions(tree, (base, head), columns, pack_columns(archs, ()))
     looks = Looks(series.diff, versions)
-    lines: list[str] = []
     tests: list[Test] = []
     lacking: list[str] = []
     is_judged = False
@@ -86,23 +85,21 @@ def layout(
         name, known = column.name, len(looks.found)
         look = looks.at(column, held)
         if look is None:
-            why = "this tree does not support the configuration"
             lacking.append(name)
-            tests.append((name, None, why))
-            lines.append(f"{name}: skipped: {why}")
+            tests.append((name, None, "skipped: this tree does not support the configuration"))
             continue
-        if held is rules:
-            is_judged = True
-            for tag in rules.types():
-                old, new = (kind.size if (kind := each.types.get(tag)) else None for each in (look.before, look.after))
-                lines += [f"{name}: struct {tag} {old} -> {new} bytes"] * (old != new)
+        is_judged = is_judged or held is rules
         found = looks.found[known:]
-        lines += [line for each in found for line in f"{name}: {each}".split("\n")]
-        tests.append((name, _broken(found) or Verdict.PASS, "\n".join(map(str, found))))
+        said = list(map(str, found))
+        for tag in rules.types() if held is rules else ():
+            old, new = (kind.size if (kind := each.types.get(tag)) else None for each in (look.before, look.after))
+            said += [f"struct {tag} {old} -> {new} bytes"] * (old != new)
+        tests.append((name, _broken(found) or Verdict.PASS, "\n".join(said)))
     known = len(looks.found)
     looks.further(versions.pack_columns[0], rules, packs)
     blind, missed = looks.blind(), looks.not_looked_at(rules, packs)
     told, findings = [*looks.found[known:], *missed], (*looks.found, *missed)
+    lines = [f"{name}: {line}" for name, _, said in tests for line in said.splitlines()]
     lines += [line for each in told for line in str(each).split("\n")]
     if missed or _broken(told):
         tests.append(("changed lines", _broken(told) or Verdict.INCONCLUSIVE, "\n".join(map(str, told))))

@@ -16,18 +16,17 @@ from schedlib.cache import cache_dir, results_directory, write_atomic
 from schedlib.contracts.contract_rules import our_rules, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.b4_checks import CheckRemark, checks_text, tracked_range
 from schedlib.formats.junit import JUnitCase, Mark, junit_document
 from schedlib.gate.gate_options import gates_path
 from schedlib.kernel.targets import choose
 from schedlib.layout.columns import columns_for, ensure_tools
-from schedlib.layout.patch_job import as_sarif, remarks
+from schedlib.layout.patch_job import CheckRemark, as_sarif, checks_text, remarks
 from schedlib.layout.patch_text import touches_layout
 from schedlib.names import pack_names
 from schedlib.premerge import parts
 from schedlib.premerge.parts import Part
 from schedlib.premerge.premerge_verb import GATES, RUNS, SERIES, PremergeOptions
-from schedlib.premerge.series import PatchSeries, PremergeDocument, PremergePart, read_series
+from schedlib.premerge.series import PatchSeries, PremergeDocument, PremergePart, read_series, tracked_range
 from schedlib.progress import counted, say, wrapped
 from schedlib.tree.changes import present_changes
 from schedlib.tree.kernel_tree import open_kdir

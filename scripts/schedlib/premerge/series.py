@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import re
 import tempfile
 from dataclasses import dataclass
@@ -86,6 +88,26 @@ class PatchSeries:
 def touched(diff: bytes) -> frozenset[str]:
     """The files that a diff names."""
     return frozenset(re.findall(r"^(?:\+\+\+ b|--- a)/(\S+)", diff.decode(errors="replace"), re.M))
+
+
+def tracked_range() -> tuple[str, str]:
+    """Base and last patch of the series under review, which b4 names in the file $B4_TRACKING_FILE.
+
+    Raises SchedlineError: b4 gives no such file, or it is none of b4's.
+    """
+    name = os.environ.get("B4_TRACKING_FILE", "")
+    advice = "check the series out for review (b4 review), or give --base"
+    if not name:
+        raise SchedlineError("--format b4 without --base takes the series from b4, which names none", advice)
+    try:
+        series = json.loads(Path(name).read_bytes())["series"]
+        first, change = str(series["first-patch-commit"]), str(series["change-id"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise SchedlineError(f"$B4_TRACKING_FILE, {name}, cannot be used: {error!r}", advice) from error
+    if not re.fullmatch("[0-9a-f]{7,64}", first) or change.startswith("-"):
+        raise SchedlineError(f"$B4_TRACKING_FILE, {name}, names no commits", advice)
+    # The last commit of a review branch holds b4's own notes.
+    return f"{first}~1", f"b4/review/{change}~1"
 
 
 def read_series(tree: Tree, base: str, head: str | None, mbox: Path | None) -> PatchSeries:

@@ -24,10 +24,10 @@ from schedlib.check.mutants import Fate
 from schedlib.console import judge
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.b4_checks import checks_text
 from schedlib.formats.c2c_document import TrafficResult
 from schedlib.guest.boot import Ending
 from schedlib.layout.patch_findings import Finding
+from schedlib.layout.patch_job import checks_text
 from schedlib.premerge import parts, premerge_job, premerge_verb
 from schedlib.premerge.parts import Part
 from schedlib.premerge.premerge_verb import TRAFFIC

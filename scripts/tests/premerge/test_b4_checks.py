@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from schedlib.errors import SchedlineError
-from schedlib.formats.b4_checks import checks_text, tracked_range
+from schedlib.layout.patch_job import checks_text
+from schedlib.premerge.series import tracked_range
 
 TRACKING = {"series": {"change-id": "20261101-move", "first-patch-commit": "a" * 40, "revision": 2}, "patches": []}
 
