@@ -8,7 +8,6 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -56,6 +55,7 @@ _HEAD = 4096
 """Characters in which a tool shows who it is."""
 
 _KNOWN = ", ".join(each.name for each in FOREIGN_FORMATS)
+_OWN = "it is a run of schedline, which knows its boot; give those without --unit, in a directory of their own"
 
 _COLUMNS = "then add --columns metric,value,unit,direction"
 _TO_CSV = f"make a CSV file of each with configs/to-csv.sh, {_COLUMNS}"
@@ -108,25 +108,22 @@ class Imported:
         )
 
 
-class _Unread(NamedTuple):
-    """A file that is not read. kind: it cannot be a result; is known; is empty; or should have been a result."""
+class _File(NamedTuple):
+    """A file, with what it tells; or why it is not read.
 
-    kind: Literal["other", "known", "empty", "failed"]
-    why: str
-    next: str = ""
-
-    def refused(self, path: Path) -> SchedlineError:
-        return SchedlineError(f"{path} is {self.why}", self.next)
-
-
-class _Found(NamedTuple):
-    """A file of a known format. when: its modification time, seconds since 1970."""
+    Attributes:
+        when: its modification time, seconds since 1970.
+        kind: of one that is not read: it cannot be a result; is known; is empty; or should have been a result.
+    """
 
     name: str
-    content: bytes
-    when: float
-    format: ForeignFormat
-    told: Sequence[ForeignRun]
+    content: bytes = b""
+    when: float = 0.0
+    format: ForeignFormat | None = None
+    told: Sequence[ForeignRun] = ()
+    kind: Literal["", "other", "known", "empty", "failed"] = ""
+    why: str = ""
+    next: str = ""
 
 
 def imported(directory: Path, reading: ReadingOptions) -> Imported:
@@ -137,27 +134,21 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
     """
     if not reading.unit:
         raise SchedlineError(f"{directory} holds files of other tools, and nobody says what a file is", UNSAID_UNIT)
-    read = [(name, _read(name, path, reading)) for name, path in _paths(directory)]
-    found = [file for _, file in read if isinstance(file, _Found)]
-    unread = [(name, file) for name, file in read if isinstance(file, _Unread)]
+    read = [_read(name, path, reading) for name, path in _paths(directory)]
+    found = [file for file in read if not file.kind]
     # A file like those with results, that has none, may be of a run that crashed. LKP has many files of JSON.
     endings = {Path(file.name).suffix for file in found}
     skipped, failed = [], []
-    for name, each in unread:
-        path = directory / name
+    for each in (file for file in read if file.kind):
+        path = directory / each.name
         is_alike = path.suffix in endings and path.is_file() and not path.stem.startswith("README")
-        if (
-            each.kind == "known"
-            or not (each.kind == "failed" or is_alike)
-            or (each.kind == "other" and name.endswith(".json"))
-        ):
-            skipped.append((name, each.why))
+        other = each.kind == "known" or (each.kind == "other" and path.suffix == ".json")
+        if each.kind == "failed" or (is_alike and not other):
+            failed.append(f"{each.name}: {each.why}")
         else:
-            failed.append(f"{name}: {each.why}")
+            skipped.append((each.name, each.why))
     if not found and not failed:
-        for name, each in unread:
-            if each.kind == "known":
-                raise each.refused(directory / name)
+        _refuse_known(directory, read)
         raise SchedlineError(
             f"{directory} holds no file of a known format with a result; it has {len(skipped)} others. "
             f"Known are: {_KNOWN}",
@@ -179,7 +170,7 @@ def imported(directory: Path, reading: ReadingOptions) -> Imported:
             ("repeat these runs" if again else "mend what is said")
             + ", or give a directory without them; the missing ones could be the slow ones",
         )
-    formats = tuple(file.format for file in found for _ in file.told)
+    formats = tuple(file.format for file in found for _ in file.told if file.format)
     return Imported(directory, tuple((str(directory / name), run) for name, run in runs), formats, tuple(skipped))
 
 
@@ -190,34 +181,18 @@ def foreign_formats(directory: Path) -> tuple[str, ...]:
 
     Raises SchedlineError: it has nothing but outputs of a tool that is known, and not read.
     """
-    found, not_read = set[str](), None
-    for _, path in islice(_paths(directory), 1000):
-        with suppress(OSError, UnicodeDecodeError):
-            file = ResultFile(read_regular(path, LARGEST).decode(), name=path.name)
-            if _is_own(file):
-                return ()
-            if kind := _format_of(file):
-                found.add(kind.name)
-            elif known := _known(file):
-                not_read = known.refused(path)
-    if not_read and not found:
-        raise not_read
+    read = [_read(name, path, ReadingOptions()) for name, path in islice(_paths(directory), 1000)]
+    if any(each.why == _OWN for each in read):
+        return ()
+    if not (found := {each.format.name for each in read if each.format}):
+        _refuse_known(directory, read)
     return tuple(sorted(found))
 
 
-def _known(file: ResultFile) -> _Unread | None:
-    for tool, (sign, what_to_do) in _NOT_READ.items():
-        if re.search(sign, file.text[:_HEAD], re.M):
-            return _Unread("known", f"an output of {tool}, which is not read", what_to_do)
-    return None
-
-
-def _format_of(file: ResultFile) -> ForeignFormat | None:
-    return next((each for each in FOREIGN_FORMATS if each.recognises(file)), None)
-
-
-def _is_own(file: ResultFile) -> bool:
-    return file.has("schema") and file.json["schema"] == "run-1"
+def _refuse_known(directory: Path, read: Iterable[_File]) -> None:
+    for each in read:
+        if each.kind == "known":
+            raise SchedlineError(f"{directory / each.name} is {each.why}", each.next)
 
 
 def _paths(directory: Path) -> Iterator[tuple[str, Path]]:
@@ -230,37 +205,39 @@ def _paths(directory: Path) -> Iterator[tuple[str, Path]]:
                 yield str(path.relative_to(directory)), path
 
 
-def _read(name: str, path: Path, reading: ReadingOptions) -> _Found | _Unread:
+def _read(name: str, path: Path, reading: ReadingOptions) -> _File:
     if not path.is_file():
-        return _Unread("other", "not a regular file")
+        return _File(name, kind="other", why="not a regular file")
+    unknown = _File(name, kind="other", why=f"not a format that is known ({_KNOWN})")
     try:
-        content = read_regular(path, LARGEST)
-        when = path.stat().st_mtime
-    except OSError as error:
-        return _Unread("failed", error.strerror or str(error))
-    unknown = _Unread("other", f"not a format that is known ({_KNOWN})")
-    if not content.strip():
-        return _Unread("empty", "it is empty")
-    try:
+        content, when = read_regular(path, LARGEST), path.stat().st_mtime
         file = ResultFile(content.decode("utf-8-sig"), reading.columns, path.name)
+    except OSError as error:
+        return _File(name, kind="failed", why=error.strerror or str(error))
     except UnicodeDecodeError:
         return unknown
-    if _is_own(file):
-        own = "it is a run of schedline, which knows its boot; give those without --unit, in a directory of their own"
-        return _Unread("failed", own)
-    kind = _format_of(file)
-    if kind and file.json is None and not file.text.endswith("\n"):
-        return _Unread("failed", f"it looks like {kind.name}, but its last line has no end (cut off?)")
+    if not file.text.strip():
+        return _File(name, kind="empty", why="it is empty")
+    if file.has("schema") and file.json["schema"] == "run-1":
+        return _File(name, kind="failed", why=_OWN)
+    kind = next((each for each in FOREIGN_FORMATS if each.recognises(file)), None)
     if kind is None:
-        cut = file.json is None and file.text.lstrip().startswith(("{", "["))
-        return _Unread("failed", "it is no whole JSON document (cut off?)") if cut else _known(file) or unknown
+        if file.json is None and file.text.lstrip().startswith(("{", "[")):
+            return _File(name, kind="failed", why="it is no whole JSON document (cut off?)")
+        for tool, (sign, what_to_do) in _NOT_READ.items():
+            if re.search(sign, file.text[:_HEAD], re.M):
+                return _File(name, kind="known", why=f"an output of {tool}, which is not read", next=what_to_do)
+        return unknown
     try:
-        return _Found(name, content, when, kind, kind.read(file))
+        if file.json is None and not file.text.endswith("\n"):
+            raise Unreadable("its last line has no end (cut off?)")
+        return _File(name, content, when, kind, kind.read(file))
     except _UNREADABLE as error:
-        return _Unread("failed", f"it looks like {kind.name}, but: {in_words(error)[:200]}")
+        why = f"it looks like {kind.name}, but: {in_words(error)[:200]}"
+        return _File(name, format=kind, kind="failed", why=why)
 
 
-def _runs(found: Sequence[_Found], unit: Unit, failed: list[str]) -> list[tuple[str, Run]]:
+def _runs(found: Sequence[_File], unit: Unit, failed: list[str]) -> list[tuple[str, Run]]:
     """The runs of all files. What is wrong with one is added to `failed`."""
     told = [(file, number, each) for file in found for number, each in enumerate(file.told)]
     # They are those of one kernel on one machine.

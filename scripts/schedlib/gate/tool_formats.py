@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The outputs of other tools: how each is recognised and read, and what of it is judged.
 
-A new format is a parser and an entry of FOREIGN_FORMATS here, with recordings in scripts/tests/gate/recorded/.
+A new format is a function with @_format here, and recordings in scripts/tests/gate/recorded/.
 """
 
 from __future__ import annotations
@@ -90,6 +90,27 @@ class ForeignFormat:
     read: Callable[[ResultFile], Sequence[ForeignRun]]
 
 
+FOREIGN_FORMATS: list[ForeignFormat] = []
+"""All, in the order in which they are tried."""
+
+_Reader = Callable[[ResultFile], Sequence[ForeignRun]]
+
+
+def _format(
+    name: str, make: str, judged: str, recognises: str | Callable[[ResultFile], bool]
+) -> Callable[[_Reader], _Reader]:
+    """Add a format, which the function below reads. judged: alternatives with | between them; recognises: or a sign."""
+    sign = re.compile(recognises, re.M) if isinstance(recognises, str) else None
+
+    def add(read: _Reader) -> _Reader:
+        patterns = tuple(tuple(each.split()) for each in judged.split("|"))
+        is_one = (lambda file: bool(sign.search(file.text))) if sign else recognises
+        FOREIGN_FORMATS.append(ForeignFormat(name, make, patterns, is_one, read))  # type: ignore[arg-type]
+        return read
+
+    return add
+
+
 def wrapped_tool(name: str, argv: Sequence[str] = (), stdout: str = "", **files: str) -> Reading:
     """Read an output with the parser that `schedline run` has for this tool.
 
@@ -109,11 +130,6 @@ def kernel_of(system: Mapping[str, str]) -> dict[str, str]:
     return {"kernel": f"{system['release']} {system['version']}", "machine_name": system["nodename"]}
 
 
-def _with(pattern: str) -> Callable[[ResultFile], bool]:
-    found = re.compile(pattern, re.M)
-    return lambda file: bool(found.search(file.text))
-
-
 # cyclictest writes a colon into two of its keys, and some versions do not.
 def _key(file: ResultFile, name: str) -> str:
     return name if file.has(name) else f"{name}:"
@@ -127,6 +143,12 @@ def _is_cyclictest(file: ResultFile) -> bool:
     return bool(words) and words[0].rpartition("/")[2] == "cyclictest"
 
 
+@_format(
+    "cyclictest --json",
+    "cyclictest -m -S -p 95 -i 200 -h 400 -D 60 -q --json=FILE",
+    "latency.p50 latency.p99 | latency.mean",
+    _is_cyclictest,
+)
 def _cyclictest(file: ResultFile) -> Sequence[ForeignRun]:
     found, command = file.json, file.json[_key(file, "cmdline")]
     reading = wrapped_tool("cyclictest", shlex.split(command), out_json=file.text)
@@ -144,6 +166,7 @@ def _cyclictest(file: ResultFile) -> Sequence[ForeignRun]:
 _HACKBENCH = r"^Running in (?:process|threaded) mode with \d+ groups"
 
 
+@_format("hackbench", "hackbench -g 4 -l 1000 > FILE", "time_s", _HACKBENCH)
 def _hackbench(file: ResultFile) -> Sequence[ForeignRun]:
     runs = []
     for text in re.split(f"(?={_HACKBENCH})", file.text, flags=re.M)[1:]:
@@ -152,12 +175,11 @@ def _hackbench(file: ResultFile) -> Sequence[ForeignRun]:
     return runs
 
 
-def _printed_by(tool: str) -> Callable[[ResultFile], Sequence[ForeignRun]]:
-    """Read a file with what a tool that `schedline run` has, too, printed in one run."""
-    return lambda file: (ForeignRun(tool, wrapped_tool(tool, stdout=file.text)),)
+_SCHBENCH = r"^Wakeup Latencies percentiles \(usec\)"
 
 
 # schbench reports every ten seconds; the last report covers the whole run.
+@_format("schbench", "schbench -m 2 -t 16 -r 30 2> FILE", "wakeup.p99 requests_per_s", _SCHBENCH)
 def _schbench(file: ResultFile) -> Sequence[ForeignRun]:
     metrics: list[Metric] = []
     absent = []
@@ -176,7 +198,7 @@ def _schbench(file: ResultFile) -> Sequence[ForeignRun]:
     else:
         rate = number(r"^average rps: ([0-9.]+)$", file.text, "average rps")
         metrics.append(metric("requests_per_s", "1/s", "higher", "rate", rate))
-    told = re.findall(r"^Wakeup Latencies percentiles \(usec\) (runtime \d+ \(s\))", file.text, re.M)
+    told = re.findall(_SCHBENCH + r" (runtime \d+ \(s\))", file.text, re.M)
     about = {"settings": told[-1]} if told else {}
     return (ForeignRun("schbench", Reading(tuple(metrics), tuple(absent)), about=about),)
 
@@ -235,23 +257,15 @@ def _histogram(text: str) -> Reading:
     return Reading(tuple(metrics), tuple(absent))
 
 
+@_format(
+    "rtla timerlat hist", "rtla timerlat hist -d 60s > FILE", "thread.p50 thread.p99", r"# RTLA timerlat histogram\n"
+)
 def _timerlat_hist(file: ResultFile) -> Sequence[ForeignRun]:
     return (ForeignRun("rtla-timerlat", _histogram(file.text)),)
 
 
-def _osnoise_hist(file: ResultFile) -> Sequence[ForeignRun]:
-    reading = _histogram(file.text)
-    if not (found := _DURATION.search(file.text)):
-        raise Unreadable("no duration in its output")
-    days, hours, minutes, seconds = map(int, found.groups())
-    if not (took := ((days * 24 + hours) * 60 + minutes) * 60 + seconds):
-        raise Unreadable("it ran for less than a second")
-    noises = sum(each.value for each in reading.metrics if each.name == "noise.samples")
-    rate = metric("noises_per_s", "1/s", "lower", "rate", noises / took, noises or 1)
-    return (ForeignRun("rtla-osnoise", Reading((*reading.metrics, rate), reading.absent)),)
-
-
 # Without -q it prints its table again and again; the last one covers the whole run.
+@_format("rtla timerlat top", "rtla timerlat top -q -d 60s > FILE", "thread.mean", r"IRQ Timer Latency \(")
 def _timerlat_top(file: ResultFile) -> Sequence[ForeignRun]:
     head, _, text = file.text.rpartition("IRQ Timer Latency (")
     unit = text.partition(")")[0]
@@ -267,6 +281,20 @@ def _timerlat_top(file: ResultFile) -> Sequence[ForeignRun]:
     return (ForeignRun("rtla-timerlat-top", Reading((work("samples", "samples", samples), *metrics))),)
 
 
+@_format("rtla osnoise hist", "rtla osnoise hist -d 60s > FILE", "noises_per_s noise.p99", "# RTLA osnoise histogram\n")
+def _osnoise_hist(file: ResultFile) -> Sequence[ForeignRun]:
+    reading = _histogram(file.text)
+    if not (found := _DURATION.search(file.text)):
+        raise Unreadable("no duration in its output")
+    days, hours, minutes, seconds = map(int, found.groups())
+    if not (took := ((days * 24 + hours) * 60 + minutes) * 60 + seconds):
+        raise Unreadable("it ran for less than a second")
+    noises = sum(each.value for each in reading.metrics if each.name == "noise.samples")
+    rate = metric("noises_per_s", "1/s", "lower", "rate", noises / took, noises or 1)
+    return (ForeignRun("rtla-osnoise", Reading((*reading.metrics, rate), reading.absent)),)
+
+
+@_format("rtla osnoise top", "rtla osnoise top -q -d 60s > FILE", "noise_percent", "Operating System Noise")
 def _osnoise_top(file: ResultFile) -> Sequence[ForeignRun]:
     text = file.text.rpartition("Operating System Noise")[2]
     rows = [(int(runtime), int(noise)) for runtime, noise in _OSNOISE_ROW.findall(text)]
@@ -285,6 +313,7 @@ def _osnoise_top(file: ResultFile) -> Sequence[ForeignRun]:
 _BENCH = re.compile(r"^# Running '?sched/([\w-]+)'? benchmark(?::|\.\.\.)", re.M)
 
 
+@_format("perf bench", "perf bench sched messaging > FILE", "time_s", _BENCH.pattern)
 def _perf_bench(file: ResultFile) -> Sequence[ForeignRun]:
     _, *parts = _BENCH.split(file.text)
     runs = []
@@ -305,6 +334,12 @@ _COST = re.compile(r"(?:\w+/)?(?:(?:cpu-)?cycles|instructions|task-clock|duratio
 """Counters of which less is better, if the same work is done. perf adds the PMU of a hybrid CPU, or :u."""
 
 
+@_format(
+    "perf stat -j",
+    "perf stat -j -o FILE COMMAND",
+    "counted.*cycles* | counted.task_clock* | counted.duration_time",
+    lambda file: any(line.has("counter-value", "event") for line in _json_lines(file)),
+)
 def _perf_stat(file: ResultFile) -> Sequence[ForeignRun]:
     lines = _json_lines(file)
     rows = [line.json for line in lines if line.has("counter-value", "event")]
@@ -330,6 +365,12 @@ def _perf_stat(file: ResultFile) -> Sequence[ForeignRun]:
     return (ForeignRun("perf-stat", Reading(tuple(metrics), tuple(absent))),)
 
 
+@_format(
+    "stress-ng --yaml",
+    "stress-ng --cyclic 1 --timeout 30 --metrics --yaml FILE",
+    "*.operations_per_s",
+    r"^ +stress-ng-version: '?([0-9.]+)'?$",
+)
 def _stress_ng(file: ResultFile) -> Sequence[ForeignRun]:
     head, _, rest = file.text.partition("\nmetrics:\n")
     if not rest.rstrip().endswith("..."):
@@ -343,6 +384,21 @@ def _stress_ng(file: ResultFile) -> Sequence[ForeignRun]:
     started = datetime.fromtimestamp(int(said["epoch-secs"]), UTC)
     about = kernel_of(said) | {"tool_version": said["stress-ng-version"]}
     return (ForeignRun("stress-ng", Reading(tuple(metrics)), started, about),)
+
+
+def _printed_by(tool: str) -> _Reader:
+    """Read a file with what a tool that `schedline run` has, too, printed in one run."""
+    return lambda file: (ForeignRun(tool, wrapped_tool(tool, stdout=file.text)),)
+
+
+_TBENCH = r"^Throughput [0-9.]+ MB/sec .*max_latency="
+_format("tbench", "tbench -t 60 4 SERVER > FILE", "mb_per_s", _TBENCH)(_printed_by("tbench"))
+_format(
+    "netperf -k",
+    "netperf -t TCP_RR -- -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,P99_LATENCY > FILE",
+    "transactions_per_s latency.p99 | transactions_per_s",
+    r"^THROUGHPUT_UNITS=Trans/s$",
+)(_printed_by("netperf"))
 
 
 # ---- what test frameworks keep, and CSV ----
@@ -368,6 +424,7 @@ def _is_stats(file: ResultFile) -> bool:
     )
 
 
+@_format("LKP stats.json", "lkp run JOB.yaml", "*", _is_stats)
 def _stats(file: ResultFile) -> Sequence[ForeignRun]:
     metrics: dict[str, Metric] = {}
     for key, value in file.json.items():
@@ -384,6 +441,12 @@ def _stats(file: ResultFile) -> Sequence[ForeignRun]:
 _BETTER: dict[str, Direction] = {each: each for each in get_args(Direction)}
 
 
+@_format(
+    "CSV",
+    "any; add --columns metric,value,unit,direction",
+    "*",
+    lambda file: bool(file.columns) and "," in file.text,
+)
 def _csv(file: ResultFile) -> Sequence[ForeignRun]:
     runs: defaultdict[tuple[str, str, str, str], list[Metric]] = defaultdict(list)
     rows = list(csv.reader(StringIO(file.text), strict=True))
@@ -421,89 +484,3 @@ def _csv(file: ResultFile) -> Sequence[ForeignRun]:
 def _is_number(text: str) -> bool:
     """Whether it is a plain number. Python also takes `1_000`, digits of other scripts, and nan."""
     return bool(re.fullmatch(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?\s*", text, re.ASCII))
-
-
-FOREIGN_FORMATS = (
-    ForeignFormat(
-        "cyclictest --json",
-        "cyclictest -m -S -p 95 -i 200 -h 400 -D 60 -q --json=FILE",
-        (("latency.p50", "latency.p99"), ("latency.mean",)),
-        _is_cyclictest,
-        _cyclictest,
-    ),
-    ForeignFormat("hackbench", "hackbench -g 4 -l 1000 > FILE", (("time_s",),), _with(_HACKBENCH), _hackbench),
-    ForeignFormat(
-        "schbench",
-        "schbench -m 2 -t 16 -r 30 2> FILE",
-        (("wakeup.p99", "requests_per_s"),),
-        _with(r"^Wakeup Latencies percentiles \(usec\)"),
-        _schbench,
-    ),
-    ForeignFormat(
-        "rtla timerlat hist",
-        "rtla timerlat hist -d 60s > FILE",
-        (("thread.p50", "thread.p99"),),
-        _with(r"# RTLA timerlat histogram\n"),
-        _timerlat_hist,
-    ),
-    ForeignFormat(
-        "rtla timerlat top",
-        "rtla timerlat top -q -d 60s > FILE",
-        (("thread.mean",),),
-        _with(r"IRQ Timer Latency \("),
-        _timerlat_top,
-    ),
-    ForeignFormat(
-        "rtla osnoise hist",
-        "rtla osnoise hist -d 60s > FILE",
-        (("noises_per_s", "noise.p99"),),
-        _with(r"# RTLA osnoise histogram\n"),
-        _osnoise_hist,
-    ),
-    ForeignFormat(
-        "rtla osnoise top",
-        "rtla osnoise top -q -d 60s > FILE",
-        (("noise_percent",),),
-        _with("Operating System Noise"),
-        _osnoise_top,
-    ),
-    ForeignFormat(
-        "perf bench", "perf bench sched messaging > FILE", (("time_s",),), _with(_BENCH.pattern), _perf_bench
-    ),
-    ForeignFormat(
-        "perf stat -j",
-        "perf stat -j -o FILE COMMAND",
-        (("counted.*cycles*",), ("counted.task_clock*",), ("counted.duration_time",)),
-        lambda file: any(line.has("counter-value", "event") for line in _json_lines(file)),
-        _perf_stat,
-    ),
-    ForeignFormat(
-        "stress-ng --yaml",
-        "stress-ng --cyclic 1 --timeout 30 --metrics --yaml FILE",
-        (("*.operations_per_s",),),
-        _with(r"^ +stress-ng-version: '?([0-9.]+)'?$"),
-        _stress_ng,
-    ),
-    ForeignFormat(
-        "tbench",
-        "tbench -t 60 4 SERVER > FILE",
-        (("mb_per_s",),),
-        _with(r"^Throughput [0-9.]+ MB/sec .*max_latency="),
-        _printed_by("tbench"),
-    ),
-    ForeignFormat(
-        "netperf -k",
-        "netperf -t TCP_RR -- -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,P99_LATENCY > FILE",
-        (("transactions_per_s", "latency.p99"), ("transactions_per_s",)),
-        _with(r"^THROUGHPUT_UNITS=Trans/s$"),
-        _printed_by("netperf"),
-    ),
-    ForeignFormat("LKP stats.json", "lkp run JOB.yaml", (("*",),), _is_stats, _stats),
-    ForeignFormat(
-        "CSV",
-        "any; add --columns metric,value,unit,direction",
-        (("*",),),
-        lambda file: bool(file.columns) and "," in file.text,
-        _csv,
-    ),
-)
