@@ -66,7 +66,7 @@ def made(root: Path) -> Mapping[Path, str]:
     pages += sorted((root / "docs").rglob("*.md"))
     pictures = {root / "docs" / name: draw() for name, draw in _PICTURES.items()}
     page = _gate_page()
-    drawn = b64decode(page.split("base64,")[2].partition('"')[0]).decode()  # behind the interval: boot by boot
+    drawn = b64decode(page.split("base64,")[1].partition('"')[0]).decode()
     pictures |= {root / "docs/recorded/gate.html": page, root / "docs/gate.svg": drawn}
     return {path: filled(path.read_text()) for path in pages} | pictures
 

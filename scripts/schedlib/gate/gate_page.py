@@ -6,7 +6,6 @@ from __future__ import annotations
 import warnings
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,11 @@ from matplotlib.ticker import EngFormatter, Formatter, MaxNLocator, StrMethodFor
 from schedlib.formats.gate_document import BootValue, GateDocument, GateMetric, Method
 from schedlib.formats.html_page import rendered
 from schedlib.gate import gate_report
-from schedlib.gate.gate_report import cells_of, ends_of, interval_of, limits_of, number, per, two_estimates, words_of
+from schedlib.gate.gate_report import cells_of, number, per, words_of
 from schedlib.progress import printable
 
 _SIZE = (5.0, 3.4)
 """In inches of 72 pixels: as wide as a phone's screen, so that the text keeps its size there."""
-
-_FLAT = (5.0, 1.6)
-"""The size of the picture of an interval."""
 
 COLOURS = {"base": "#0072b2", "candidate": "#c24d00", "placebo": "#00795a"}
 """Okabe and Ito's, darkened for white paper."""
@@ -47,14 +43,6 @@ _SETTINGS: dict[Any, Any] = {
     "legend.frameon": False,
     "path.simplify": False,
 }
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A picture: an SVG in base64, and what it shows, for those who do not see it."""
-
-    svg: str
-    about: str
 
 
 def page(document: GateDocument) -> str:
@@ -93,9 +81,8 @@ def _metric(document: GateDocument, row: GateMetric) -> dict[str, object]:
         "cells": cells,
         "better": "" if row.direction == "neither" else f"{row.direction} is better",
         "rule": "equal in every run" if row.method is Method.EQUAL else f"method {row.method.value}; {worse}",
-        "told": [each for each in (said, two_estimates(row)) if each],
+        "said": said,
         "unit": unit,
-        "interval": None if row.change is None else interval(row, row.change),
         "boots": by_boot(f"{row.tool} {row.name}", unit, row.values) if row.values else None,
     }
 
@@ -106,40 +93,8 @@ _our_style = style.context(["default", _SETTINGS])  # ignores any matplotlibrc
 
 
 @_our_style
-def interval(metric: GateMetric, change: float) -> Drawing:
-    """The interval of a change against budget and detect: from better by `detect` to worse by twice `detect`."""
-    figure = Figure(_FLAT, layout="constrained")
-    axes = figure.add_subplot()
-    low, high = ends_of(metric)
-    if metric.direction == "higher":
-        low, change, high = -high, -change, -low
-    left, right, colour = -metric.detect, 2 * metric.detect, COLOURS["candidate"]
-    limits: dict[str, tuple[float, Any]] = {
-        "no change": (0.0, "solid"),
-        "budget": (metric.budget, (0, (1, 1.5))),
-        "detect": (metric.detect, (0, (5, 2))),
-    }
-    for label, (value, line) in limits.items():
-        axes.axvline(value, color="black", linewidth=1.2, linestyle=line, label=label)
-    ends = [min(max(end, left), right) for end in (low, high)]
-    axes.plot(ends, [0, 0], color=colour, linewidth=3)
-    for end, value in zip((low, high), ends, strict=True):
-        beyond = "<" if end < left else ">" if end > right else "|"
-        axes.plot([value], [0], color=colour, marker=beyond, markersize=10, markeredgewidth=2, clip_on=False)
-    if left <= change <= right:
-        axes.plot([change], [0], color=colour, marker=_MARKERS["candidate"], markersize=8)
-    axes.set(xlim=(left, right), ylim=(-1, 1))
-    axes.yaxis.set_visible(False)
-    axes.spines["left"].set_visible(False)
-    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    axes.set_xlabel(printable(f"worse by,{per(metric)}; below 0: better")[:48], parse_math=False)
-    title = f"{metric.tool} {metric.name}: the change against budget and detect"
-    said = f"{words_of(metric)}; 95 % interval of the change {interval_of(metric)}; {limits_of(metric)}"
-    return _drawn(figure, f"{title}: {said}")
-
-
-@_our_style
-def by_boot(title: str, unit: str, points: Sequence[BootValue]) -> Drawing:
+def by_boot(title: str, unit: str, points: Sequence[BootValue]) -> tuple[str, str]:
+    """A picture: an SVG in base64, and what it shows, for those who do not see it."""
     figure = Figure(_SIZE, layout="constrained")
     axes = figure.add_subplot()
     told = []
@@ -158,13 +113,9 @@ def by_boot(title: str, unit: str, points: Sequence[BootValue]) -> Drawing:
     axes.yaxis.set_label_text(printable(unit)[:32], parse_math=False)
     axes.set_xlabel("boot, in the order of time")
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    return _drawn(figure, f"{title}: boot by boot: {'; '.join(told)}")
-
-
-def _drawn(figure: Figure, about: str) -> Drawing:
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     out = BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the unit may use letters that matplotlib's font lacks
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    return Drawing(b64encode(out.getvalue()).decode(), about)
+    return b64encode(out.getvalue()).decode(), f"{title}: boot by boot: {'; '.join(told)}"

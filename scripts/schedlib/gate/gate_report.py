@@ -42,6 +42,11 @@ SAME_KERNEL = "base and candidate are the same kernel: an A/A campaign"
 _NAME = 26
 """Width of a metric's name in a table."""
 
+_COLUMNS = {
+    ("metric", "base", "candidate", "change", "verdict"): ">10>11>10  <",
+    ("metric", "of medians", "95 % interval", "p", "boots"): ">9>21>8>8",
+}
+
 
 def number(value: float | None) -> str:
     """A number with four significant digits."""
@@ -110,22 +115,6 @@ def words_of(metric: GateMetric) -> str:
     better = (metric.change > 0) == (metric.direction == "higher")
     size = signed(abs(metric.change)).removeprefix("+")
     return f"{size}{per(metric)} {'better' if better else 'worse'}"
-
-
-def two_estimates(metric: GateMetric) -> str:
-    """Why both estimates of the change differ by more than half of the interval; empty if they do not."""
-    if metric.change is None or metric.of_medians is None or metric.low is None or metric.high is None:
-        return ""
-    if abs(metric.change - metric.of_medians) <= (metric.high - metric.low) / 2:
-        return ""
-    pairs, middles = (f"{signed(change)}{per(metric)}" for change in (metric.change, metric.of_medians))
-    if pairs == middles:
-        return ""
-    return (
-        f"two estimates differ: {pairs} is the middle of all changes between a boot of one kernel and a boot of the "
-        f"other, {middles} compares the two middle boots. The boots fall into groups, or have long tails: look at the "
-        "page of --html"
-    )
 
 
 def _told_apart(document: GateDocument) -> GateDocument:
@@ -248,7 +237,7 @@ def text(document: GateDocument) -> str:
     lines = [line for each in said for line in wrapped(each)]
     lines += [*_side(document.base), *_side(document.candidate)]
     lines += [line for each in document.notes if each not in first for line in wrapped(each)]
-    lines += ["", *_tables(document.metrics), ""]
+    lines += [*_tables(document.metrics), ""]
     lines += [line for each in _told(document, said[0]) for line in wrapped(each)]
     lines += _shown(document.shown)
     if document.placebo:
@@ -262,14 +251,10 @@ def _side(side: GateSide) -> list[str]:
 
 
 def _tables(metrics: Sequence[GateMetric]) -> Iterator[str]:
-    named = [(metric.name[:_NAME], metric.verdict.name, cells_of(metric)) for metric in metrics]
-    rows = [(name, of["base"], of["candidate"], of["change"], verdict) for name, verdict, of in named]
-    yield from table([("metric", "base", "candidate", "change", "verdict"), *rows], f"<{_NAME}>10>11>10  <")
-    yield ""
-    rows = [
-        (name, of["of medians"], of["95 % interval"], of["p"], of["boots"].replace(" ", "")) for name, _, of in named
-    ]
-    yield from table([("metric", "medians", "95 % interval", "p", "boots"), *rows], f"<{_NAME}>9>21>8>8")
+    named = [{"metric": each.name[:_NAME], "verdict": each.verdict.name} | cells_of(each) for each in metrics]
+    for names, form in _COLUMNS.items():
+        rows = [[of[name].replace(" + ", "+") for name in names] for of in named]
+        yield from ["", *table([[name.removeprefix("of ") for name in names], *rows], f"<{_NAME}{form}")]
 
 
 def _told(document: GateDocument, first: str) -> Iterator[str]:
@@ -284,8 +269,6 @@ def _told(document: GateDocument, first: str) -> Iterator[str]:
         limits = "" if metric.method is Method.EQUAL else limits_of(metric)
         own = metric.reason if reasons.get(metric.reason) == [metric.name] else ""
         yield f"{metric.name}: " + "; ".join(filter(None, (words_of(metric), limits, own)))
-        if two := two_estimates(metric):
-            yield f"{metric.name}: {two}"
     yield from (f"{', '.join(names)}: {reason}" for reason, names in reasons.items() if len(names) > 1)
     yield from details
     for side in document.sides[:2]:
