@@ -24,16 +24,7 @@ from msgspec.structs import replace
 from schedlib.cache import lock, read_regular, write_atomic
 from schedlib.console.judge import Judgement, judge
 from schedlib.errors import SchedlineError
-from schedlib.fleet.campaign import (
-    BootState,
-    CollectedBoot,
-    CollectedJob,
-    FleetJob,
-    FleetJobs,
-    all_jobs,
-    collected_file,
-    fleet_suite,
-)
+from schedlib.fleet import campaign
 from schedlib.fleet.fleet_verb import FleetCollectOptions
 from schedlib.fleet.lava_log import Console, LavaLog, disk_from, read_log
 from schedlib.formats import document
@@ -60,7 +51,7 @@ _CONSOLE = "console.log"
 def collect(wanted: FleetCollectOptions) -> Verdict:
     """Collect jobs, and tell what has come home of all of them so far."""
     directory = wanted.plan.absolute()
-    planned, verdicts = all_jobs(directory), []
+    planned, verdicts = campaign.all_jobs(directory), []
     with lock(directory / ".lock"):
         for machine, text in _logs(wanted):
             try:
@@ -100,13 +91,13 @@ def log_of_job(number: str, identity: str) -> tuple[str, str]:
 @dataclass(frozen=True)
 class _Job:
     plan: GatePlan
-    job: FleetJob
+    job: campaign.FleetJob
     log: LavaLog
     suite: Suite
     todo: Sequence[QueuedRun]
 
 
-def _collect(directory: Path, planned: Sequence[FleetJobs], machine: str, text: str) -> None:
+def _collect(directory: Path, planned: Sequence[campaign.FleetJobs], machine: str, text: str) -> None:
     log = read_log(text)
     if not log.key:
         said = f" LAVA says: {log.trouble[1]}" if log.trouble[1] else ""
@@ -120,27 +111,27 @@ def _collect(directory: Path, planned: Sequence[FleetJobs], machine: str, text: 
         )
     jobs, job = known[log.key]
     plan = read_plan(directory)
-    suite, _ = fleet_suite(plan, jobs.cpus, jobs.emulated)
+    suite, _ = campaign.fleet_suite(plan, jobs.cpus, jobs.emulated)
     if suite.digest() != jobs.digest:
         raise SchedlineError(
             f"the rows of the suite {plan.suite} have changed since the jobs were written", "use that schedline"
         )
     here = _Job(plan, job, log, suite, queued(suite, plan.runs, plan.seed))
-    record = collected_file(directory, job.name, machine, log.begun)
+    record = campaign.collected_file(directory, job.name, machine, log.begun)
     others = {
         boot.boot_id: f"{other.job} on {other.machine}"
         for other in _collected(directory)
         for boot in other.boots
-        if boot.state != "lost" and collected_file(directory, other.job, other.machine, other.begun) != record
+        if boot.state != "lost" and campaign.collected_file(directory, other.job, other.machine, other.begun) != record
     }
-    boots: list[CollectedBoot] = []
+    boots: list[campaign.CollectedBoot] = []
     with tempfile.TemporaryDirectory(dir=directory, prefix=".collect-") as scratch:
         read = [_Boot(here, place, Path(scratch, str(place))) for place in range(len(job.order))]
         for boot in read:
             same = next((each.machine for each in read if each.label == boot.label and each.machine), {})
             boots.append(boot.kept(directory / "fleet" / machine, same, others))
             others.setdefault(boots[-1].boot_id or str(boot.place), f"boot {boot.place + 1} of this job")
-    found = CollectedJob(
+    found = campaign.CollectedJob(
         schema="fleet-collected-2",
         campaign=jobs.campaign,
         job=job.name,
@@ -176,7 +167,7 @@ class _Boot:
             # It becomes the name of a directory.
             self.machine = found if re.fullmatch(r"[0-9a-f-]{36}", found.get("boot_id", "")) else {}
 
-    def kept(self, place: Path, same: dict[str, str], others: dict[str, str]) -> CollectedBoot:
+    def kept(self, place: Path, same: dict[str, str], others: dict[str, str]) -> campaign.CollectedBoot:
         """Write the runs, and tell what became of the boot.
 
         Args:
@@ -198,9 +189,9 @@ class _Boot:
             if state == "home" and console is not Verdict.PASS:
                 problems = [each for each in self.judgement.problems if each.verdict is console]
                 why = f"{problems[0].kind}: {problems[0].text}" if problems else console.value
-        return CollectedBoot(self.place, self.label, state, boot_id, console, printable(why)[:300])
+        return campaign.CollectedBoot(self.place, self.label, state, boot_id, console, printable(why)[:300])
 
-    def _state(self) -> tuple[BootState, str]:
+    def _state(self) -> tuple[campaign.BootState, str]:
         """What became of the boot, and whose fault it is that runs are missing."""
         log, judgement = self.here.log, self.judgement
         if not judgement:
@@ -247,12 +238,14 @@ class _Boot:
         place.replace(target)
 
 
-def _collected(directory: Path) -> list[CollectedJob]:
+def _collected(directory: Path) -> list[campaign.CollectedJob]:
     again = "remove it, and collect the job again"
-    return [document.read(path, CollectedJob, again) for path in sorted((directory / "collected").glob("*.json"))]
+    return [
+        document.read(path, campaign.CollectedJob, again) for path in sorted((directory / "collected").glob("*.json"))
+    ]
 
 
-def _tell(directory: Path, planned: Sequence[FleetJobs]) -> Verdict:
+def _tell(directory: Path, planned: Sequence[campaign.FleetJobs]) -> Verdict:
     wanted = {(job.name, at): label for jobs in planned for job in jobs.jobs for at, label in enumerate(job.order)}
     home: set[tuple[str, int]] = set()
     counts: Counter[tuple[str, str]] = Counter()

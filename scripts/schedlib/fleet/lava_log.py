@@ -19,15 +19,8 @@ import yaml
 
 from schedlib.guest import home
 
-
-@dataclass(frozen=True)
-class LavaRecord:
-    """A record. level: `target` is the device's console. said: a text, or the parts of a result."""
-
-    at: datetime
-    level: str
-    said: str | dict[str, Any]
-
+LavaRecord: TypeAlias = tuple[datetime, str, str | dict[str, Any]]
+"""When, the level (`target` is the device's console), and a text or the parts of a result."""
 
 Console: TypeAlias = list[tuple[datetime, str]]
 """The lines of the device in one boot of a job, each with the time at which LAVA saw it.
@@ -72,7 +65,7 @@ def records(text: str) -> Iterator[LavaRecord]:
             if isinstance(found, dict) and isinstance(found.get("dt"), str) and isinstance(found["msg"], str | dict):
                 at = datetime.fromisoformat(found["dt"])
                 at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
-                yield LavaRecord(at, _text(found, "lvl"), found["msg"])
+                yield at, _text(found, "lvl"), found["msg"]
         except (yaml.YAMLError, ValueError, KeyError, RecursionError, OverflowError):
             continue
 
@@ -92,21 +85,20 @@ def read_log(text: str) -> LavaLog:
     here: Console | None = None
     ended, trouble, key = False, ("", ""), ""
     begun = datetime.fromtimestamp(0, UTC)
-    for number, record in enumerate(records(text)):
-        begun = begun if number else record.at
-        if isinstance(record.said, dict):
-            said = record.said
-            if record.level == "results" and said.get("definition") == "lava" and said.get("case") == "job":
+    for number, (at, level, said) in enumerate(records(text)):
+        begun = begun if number else at
+        if isinstance(said, dict):
+            if level == "results" and said.get("definition") == "lava" and said.get("case") == "job":
                 ended = True
                 if said.get("result") != "pass":
                     trouble = _text(said, "error_type"), _text(said, "error_msg")
             continue
-        if not key and (found := _KEY.search(record.said)):
+        if not key and (found := _KEY.search(said)):
             key = found[1]
-        if record.level == "target":
+        if level == "target":
             if here is not None:
-                here += [(record.at, line) for line in record.said.rstrip("\r\n").split("\n")]
-        elif found := _START.match(record.said):
+                here += [(at, line) for line in said.rstrip("\r\n").split("\n")]
+        elif found := _START.match(said):
             action = found[2]
             if "deploy" in action or action == "finalize":
                 here = None

@@ -20,7 +20,7 @@ from schedlib.paths import SELFTESTS
 
 def said(line: str) -> object:
     found = list(records(line))
-    return found[0].said if found else None
+    return found[0][2] if found else None
 
 
 AT = '"dt": "2026-11-25T10:00:00", "lvl"'
@@ -72,7 +72,7 @@ def test_a_part_that_is_no_text_is_not_printed() -> None:
 def test_times_are_utc() -> None:
     times = ("2026-11-25T10:00:00", "2026-11-25T11:00:00+01:00")
     found = records("\n".join(f'{{"dt": "{time}", "lvl": "a", "msg": "x"}}' for time in times))
-    assert [each.at for each in found] == [datetime(2026, 11, 25, 10, tzinfo=UTC)] * 2
+    assert [at for at, _, _ in found] == [datetime(2026, 11, 25, 10, tzinfo=UTC)] * 2
 
 
 def test_a_job_is_split_into_its_boots(tmp_path: Path) -> None:
