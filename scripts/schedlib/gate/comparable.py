@@ -88,9 +88,8 @@ def refuse_differences(sides: Sequence[Side], may_differ: Collection[str]) -> No
         plain, _, tool = name.partition(" of ")
         given = [values for values in found if values or not tool]
         if plain not in may_differ and len(set(given)) > 1:
-            told = (
-                f"{_shown(values or {UNRECORDED})} in {side.name}" for side, values in zip(sides, found, strict=True)
-            )
+            pairs = zip(sides, found, strict=True)
+            told = (f"{_shown(values or {UNRECORDED})} in {side.name}" for side, values in pairs)
             raise SchedlineError(
                 f"{name} differs: {', '.join(told)}; the difference would look like an effect of the kernel",
                 f'measure both alike; if you compare this on purpose: may_differ = [..., "{plain}"] in the gates file',
@@ -177,10 +176,8 @@ def unequal_samples(base: Side, candidate: Side, key: Key) -> str:
             "would have been is unknown"
         )
     for side in found:
-        (fewest, few), (most, many) = (
-            min((figure.fewest, boot) for figure, boot in side),
-            max((figure.most, boot) for figure, boot in side),
-        )
+        fewest, few = min((figure.fewest, boot) for figure, boot in side)
+        most, many = max((figure.most, boot) for figure, boot in side)
         if most > _SAMPLES_FACTOR * fewest:
             return (
                 f"a run of boot {few} has {fewest} samples and one of boot {many} has {most}: such values cannot be "
@@ -248,13 +245,9 @@ def campaign_of(directories: Iterable[Path]) -> Campaign | None:
             kernels = {runs_of(place, each.label).resolve(): each for each in plan.kernels}
             return Campaign(place, plan, read_progress(place), kernels)
         if any(there) or any((place / CUT).glob(f"*/{PLAN}")):
-            lacking = " and ".join(
-                name for name, known in zip((PLAN_FILE, PROGRESS_FILE), there, strict=True) if not known
-            )
-            raise SchedlineError(
-                f"{place} is a campaign without {lacking}: nothing tells which boots were lost",
-                "bring it; or move runs that are of no plan elsewhere",
-            )
+            lacking = (PLAN_FILE, PROGRESS_FILE)[there[0]]
+            said = f"{place} is a campaign without {lacking}: nothing tells which boots were lost"
+            raise SchedlineError(said, "bring it; or move runs that are of no plan elsewhere")
     return None
 
 
@@ -270,17 +263,13 @@ def refuse_other_plan(campaign: Campaign | None, directories: Sequence[Path], si
         unknown |= ids if ids & campaign.boots else set()
     if unknown := unknown - campaign.boots:
         raise SchedlineError(f"{where} does not know the boot {min(unknown)}", "bring the whole one")
-    if wrong := [each for each in attempts if [each.kernel] != [*order[each.place : each.place + 1]]]:
-        raise SchedlineError(
-            f"{where} has {wrong[0].kernel} at another place than {PLAN_FILE}", "bring both as written"
-        )
+    if wrong := [each.kernel for each in attempts if [each.kernel] != [*order[each.place : each.place + 1]]]:
+        raise SchedlineError(f"{where} has {wrong[0]} at another place than {PLAN_FILE}", "bring both as written")
     begun = {boot.id: boot.started for side in sides for boot in side.boots}
     for one, after in pairwise(each.boot_id for each in attempts if each.boot_id in begun):
         if begun[one] >= begun[after]:
-            raise SchedlineError(
-                f"{where} has boot {one} before {after}, and their runs say the opposite",
-                "find out which clock was set",
-            )
+            said = f"{where} has boot {one} before {after}, and their runs say the opposite"
+            raise SchedlineError(said, "find out which clock was set")
     labels = [campaign.kernels.get(each.resolve()) for each in directories]
     if labels[:2] == [*kernels[1::-1]]:
         raise SchedlineError(f"the plan has {kernels[0].label} as the base", "name the base first")

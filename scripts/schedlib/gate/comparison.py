@@ -157,7 +157,9 @@ def _compared(options: GateOptions, gate: Gate, read: Mapping[Path, Imported]) -
             f"INCONCLUSIVE: the candidate has {len(candidate.boots)} boots and the base {len(base.boots)}. A boot that "
             "crashed leaves no run; if there is another reason, say it: --incomplete REASON"
         )
-    notes += dict.fromkeys(_weak_orders(gate, rows, (base, candidate)))
+    tested = list(_tested(rows, (base, candidate))) if gate.interleaved else ()
+    weak = (comparable.order_weakness(*(side.first(row.boots[0]) for side in both)) for row, both in tested)
+    notes += dict.fromkeys(filter(None, weak))
     if not gate.interleaved and not one_boot:
         notes.append("boots in any order, so a drift could look like a change, or hide one")
     details += _later(rows, (base, candidate))
@@ -220,24 +222,20 @@ def _inconclusive(row: GateMetric, reason: str) -> GateMetric:
     return replace(row, verdict=Verdict.INCONCLUSIVE, reason=f"{row.reason}; {reason}" if row.reason else reason)
 
 
-def _weak_orders(gate: Gate, rows: Sequence[GateMetric], sides: tuple[Side, Side]) -> Iterator[str]:
-    for row in rows if gate.interleaved else ():
-        first = (side.with_tool(row.tool).first(row.boots[0]) for side in sides)
-        if row.base is not None and row.method is not Method.EQUAL and (weak := comparable.order_weakness(*first)):
-            yield weak
+def _tested(rows: Sequence[GateMetric], sides: Sequence[Side]) -> Iterator[tuple[GateMetric, list[Side]]]:
+    """The metrics with a test, and both kernels' boots with their tool."""
+    for row in rows:
+        if row.base is not None and row.method is not Method.EQUAL:
+            yield row, [side.with_tool(row.tool) for side in sides]
 
 
 def _later(rows: Sequence[GateMetric], sides: tuple[Side, Side]) -> Iterator[str]:
-    later: dict[str, list[str]] = {}
-    for row in rows:
-        if row.base is None or row.method is Method.EQUAL:
-            continue
-        chosen = [side.with_tool(row.tool) for side in sides]
+    later: dict[str, dict[str, None]] = {}
+    for row, chosen in _tested(rows, sides):
         more = [(len(side.boots) - judged, side.name) for side, judged in zip(chosen, row.boots, strict=True)]
-        said = " and ".join(f"{boots} of the {name}" for boots, name in more if boots)
-        later.setdefault(said, []).append(row.tool)
+        later.setdefault(" and ".join(f"{boots} of the {name}" for boots, name in more if boots), {})[row.tool] = None
     for said, tools in later.items():
-        of_tools = f" ({', '.join(dict.fromkeys(tools))})" if len(later) > 1 else ""
+        of_tools = f" ({', '.join(tools)})" if len(later) > 1 else ""
         if said:
             yield f"later boots, not judged: {said}{of_tools}"
 

@@ -154,11 +154,10 @@ def compare_fleet(options: GateOptions) -> FleetGateDocument:
     look, rows = last_look(gate, samples, left_out)
     found, metrics = dict(zip(samples, rows, strict=True)), []
     for rule in gate.rules:
-        units = (
-            each[rule.key].unit for machine in machines for each in (machine.metrics, machine.rows) if rule.key in each
-        )
+        judged_by = (each for machine in machines for each in (machine.metrics, machine.rows))
+        unit = next((each[rule.key].unit for each in judged_by if rule.key in each), "")
         groups = _equal(rule, machines, left_out) if rule.method is Method.EQUAL else found.get(rule, ())
-        metrics.append(FleetMetric(**of_the_rule(rule, next(units, "")), verdict=verdict_of(groups), groups=groups))
+        metrics.append(FleetMetric(**of_the_rule(rule, unit), verdict=verdict_of(groups), groups=groups))
     models = Counter(machine.model for machine in machines if machine.model)
     judged = Counter(machine.model for machine in there)
     base, candidate = (tuple(sorted({machine.kernels[side] for machine in there})) for side in (0, 1))
@@ -433,44 +432,37 @@ def _why_no_pass(rule: GateRule, here: npt.NDArray[Any], bad: Sequence[str], lef
 
 def fleet_text(document: FleetGateDocument) -> str:
     """The report, except for the overall verdict. No line is longer than 72 characters."""
-    return "\n".join(printable(line).rstrip() for line in _lines(document))
-
-
-def _lines(document: FleetGateDocument) -> Iterator[str]:
-    first = [note for note in document.notes if note.startswith(f"{document.status.name}: ")]
-    over = [_over_budget(each.groups) for each in document.metrics]
-    if failed := [
-        f"{each.name} is worse on {where}" for each, where in zip(document.metrics, over, strict=True) if where
-    ]:
-        first.insert(0, f"{document.status.name}: {'; '.join(failed)}")
-    open_groups = [
-        (each.name, group) for each in document.metrics for group in each.groups if group.verdict is document.status
-    ]
-    if open_groups and document.status is Verdict.INCONCLUSIVE and not first:
-        name, group = open_groups[0]
+    status, metrics = document.status, document.metrics
+    first = [note for note in document.notes if note.startswith(f"{status.name}: ")]
+    over = [_over_budget(each.groups) for each in metrics]
+    if failed := [f"{each.name} is worse on {where}" for each, where in zip(metrics, over, strict=True) if where]:
+        first.insert(0, f"{status.name}: {'; '.join(failed)}")
+    undecided = [(each.name, group) for each in metrics for group in each.groups if group.verdict is status]
+    if undecided and status is Verdict.INCONCLUSIVE and not first:
+        name, group = undecided[0]
         first = [f"INCONCLUSIVE: {name} on {_short(group.name)}: {group.reason}"]
     judged, machines = _counts(document)
     look = f", looked at {document.look} boots of each kernel" if document.look else ""
-    said = f"{judged} of {counted(machines, 'machine')} judged, {counted(len(document.models), 'model')}{look}"
-    if document.status is Verdict.PASS:
-        first = [f"PASS: on every model {excluded(document.metrics)}", *filter(None, [not_judged(document)])]
-    yield from _wrapped(*first, said if first else f"{document.status.name}: {said}")
+    counts = f"{judged} of {counted(machines, 'machine')} judged, {counted(len(document.models), 'model')}{look}"
+    if status is Verdict.PASS:
+        first = [f"PASS: on every model {excluded(metrics)}", *filter(None, [not_judged(document)])]
+    said = [*first, counts if first else f"{status.name}: {counts}"]
     for side, kernels in zip(SIDES, document.kernels, strict=True):
         more = f" and {len(kernels) - 2} more" if len(kernels) > 2 else ""
-        yield from wrapped(f"{side}: {' / '.join(kernels[:2])}{more}")
-    yield from _wrapped(*(note for note in document.notes if note not in first))
-    for metric, where in zip(document.metrics, over, strict=True):
-        yield ""
-        yield from _told(metric, where)
-    if document.left_out:
-        yield ""
+        said.append(f"{side}: {' / '.join(kernels[:2])}{more}")
+    said += [note for note in document.notes if note not in first]
+    lines = [line for each in said for line in wrapped(each)]
+    for metric, where in zip(metrics, over, strict=True):
+        lines += ["", *_told(metric, where)]
+    lines += [""] * bool(document.left_out)
     for out in document.left_out[:_LISTED]:
         name = f" ({out.metric})" if out.metric else ""
-        yield from wrapped(f"left out: {out.machine}{name}: {out.reason}", 4)
+        lines += wrapped(f"left out: {out.machine}{name}: {out.reason}")
     if others := document.left_out[_LISTED:]:
         kinds = Counter(out.reason.partition(":")[0] for out in others)
-        said = "; ".join(f"{count} {reason}" for reason, count in kinds.most_common(3))
-        yield from wrapped(f"left out, too: {len(others)} more, all in --json: {said}", 4)
+        most = "; ".join(f"{count} {reason}" for reason, count in kinds.most_common(3))
+        lines += wrapped(f"left out, too: {len(others)} more, all in --json: {most}")
+    return "\n".join(printable(line).rstrip() for line in lines)
 
 
 def _counts(document: FleetGateDocument) -> tuple[int, int]:
@@ -485,10 +477,6 @@ def not_judged(document: FleetGateDocument) -> str:
     if document.status is not Verdict.PASS or not names:
         return ""
     return f"{len(names)} of {counted(_counts(document)[1], 'machine')} not judged, or not in all metrics"
-
-
-def _wrapped(*texts: str) -> Iterator[str]:
-    return (line for text in texts for line in wrapped(text))
 
 
 def _short(model: str) -> str:
@@ -513,7 +501,7 @@ def _told(metric: FleetMetric, over_budget: str) -> Iterator[str]:
         return
     if metric.method is not Method.EQUAL:
         unit = f" in{per(metric)}".replace(" in in ", " in ")
-        yield from wrapped(f"    {limits_of(metric)}; worse by{unit}", 4)
+        yield from wrapped(f"    {limits_of(metric)}; worse by{unit}")
     rows = [("machines of", "", "worse by", "over budget", "p")]
     for group in metric.groups:
         cells = str(group.machines), signed(group.worse_by), str(group.over_budget), p_of(group.p)
@@ -523,6 +511,6 @@ def _told(metric: FleetMetric, over_budget: str) -> Iterator[str]:
     for group, line in zip(metric.groups, lines, strict=True):
         yield line
         if group.reason:
-            yield from wrapped(f"    {group.verdict.name}: {group.reason}", 4)
+            yield from wrapped(f"    {group.verdict.name}: {group.reason}")
         if group.bad and group.kind != "all":
-            yield from wrapped(f"    worst machines: {listed(group.bad, _LISTED)}", 4)
+            yield from wrapped(f"    worst machines: {listed(group.bad, _LISTED)}")

@@ -275,33 +275,30 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
         (100.0 * percent + (metric.change or 0.0)) if same_base else metric.candidate or 0.0 for _, metric in points
     ]
     changes = change_points(levels)
-    edges = [0, *changes, len(levels)]
-    means = [float(np.mean(levels[start:end])) for start, end in pairwise(edges)]
+    count = len(levels)
+    *earlier, last_level = [range(start, end) for start, end in pairwise([0, *changes, count])]
 
-    def worse_than(before: float, now: float) -> float:
-        moved = sign * (now - before)
+    def mean(places: range) -> float:
+        return float(np.mean([levels[place] for place in places]))
+
+    def worse_than(good: range, now: range) -> float:
+        before, moved = mean(good), sign * (mean(now) - mean(good))
         return (100 * moved / abs(before) if before else 0.0) if percent else moved
 
-    worse, best, compared = 0.0, 0, (means[0], means[-1])
-    for place, mean in enumerate(means[:-1]):
-        if (moved := worse_than(mean, means[-1])) > worse:
-            worse, best, compared = moved, place, (mean, means[-1])
-    start = edges[best + 1]
-    between, good, lengths = points[start:], points[start - 1], (start - edges[best], edges[-1] - edges[-2])
-    if len(levels) < LEAST and (few := min(_FEW, len(levels) // 2)):
-        compared = float(np.mean(levels[:few])), float(np.mean(levels[-few:]))
-        worse = max(0.0, worse_than(*compared))
-    if (at := trend(levels, sign)) is not None:
-        ends = float(np.mean(levels[at : at + _FEW])), float(np.mean(levels[-_FEW:]))
-        if (moved := worse_than(*ends)) > worse:
-            worse, between, good, lengths = moved, points[at + 2 : -1], points[at + 1], (_FEW, _FEW)
-            compared = ends
+    # A good level, the one to compare with it, the last gate of the good one, and those behind it.
+    pairs = [(each, last_level, each.stop - 1, points[each.stop :]) for each in earlier or [last_level]]
+    if count < LEAST and (few := min(_FEW, count // 2)):
+        pairs = [(range(few), range(count - few, count), few - 1, points[:0])]
+    elif (at := trend(levels, sign)) is not None:
+        pairs.append((range(at, at + _FEW), range(count - _FEW, count), at + 1, points[at + 2 : -1]))
+    good, now, place, between = max(pairs, key=lambda pair: max(0.0, worse_than(*pair[:2])))
+    worse, compared = max(0.0, worse_than(good, now)), (mean(good), mean(now))
     linked = all(_id(gate.candidate) == _id(after.base) for (gate, _), (after, _) in pairwise(between))
     chained: float | None = None
     shown, own = False, np.array([sign * (metric.change or 0.0) for _, metric in points])
     doubt = "the gates do not follow each other: the machine may have become slower, not the kernel"
     if same_base:
-        shown = worse > _CHOSEN * noise_of(np.diff(own)) * sqrt(sum(1 / each for each in lengths) / 2)
+        shown = worse > _CHOSEN * noise_of(np.diff(own)) * sqrt((1 / len(good) + 1 / len(now)) / 2)
         doubt = "noise may do that"
     elif between and linked:
         chained = sum(sign * (metric.change or 0.0) for _, metric in between)
@@ -318,7 +315,7 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
         passed = all(metric.verdict is Verdict.PASS for _, metric in between)
         reason = f"{crept}{', in steps that the gates let through' * passed}" if shown else f"{crept}, but {doubt}"
     if worse > last.budget:
-        sides = points[-1][0].candidate, good[0].candidate
+        sides = points[-1][0].candidate, points[place][0].candidate
         alike = sides[0].kernel == sides[1].kernel
         reason += ". To be sure, gate " + " against ".join(
             f"{side.kernel} of {side.directory}" if alike else side.kernel for side in sides
@@ -336,7 +333,7 @@ def _series(points: Sequence[_Point]) -> LevelSeries:
         kernels=tuple(gate.candidate.kernel for gate, _ in points),
         times=tuple(gate.started for gate, _ in points),
         changes=tuple(changes),
-        means=tuple(means),
+        means=tuple(map(mean, (*earlier, last_level))),
         worse=worse,
         chained=chained,
         status=status,

@@ -16,27 +16,8 @@ from msgspec.structs import replace
 
 from schedlib.errors import SchedlineError
 from schedlib.formats.gate_document import GateMetric, Method, finite
-from schedlib.gate import statistics
+from schedlib.gate import comparable, decision, statistics
 from schedlib.gate.boots import About, Figure, Side
-from schedlib.gate.comparable import (
-    LacksMetric,
-    OfOneSide,
-    disturbed,
-    order_problem,
-    refuse_fewer_runs,
-    unequal_samples,
-)
-from schedlib.gate.decision import (
-    MISSED,
-    Limits,
-    LookEvidence,
-    allowed,
-    decide,
-    excess,
-    far_boots,
-    look_evidence,
-    together,
-)
 from schedlib.gate.gate_options import MOST_BOOTS
 from schedlib.gate.rules import EXCESS, MOST_BAD, Gate, GateRule
 from schedlib.gate.statistics import CONFIDENCE, Flags, Values
@@ -61,11 +42,11 @@ def of_the_rule(rule: GateRule, unit: str) -> dict[str, Any]:
     return {name: getattr(rule, name) for name in names} | units
 
 
-def limits_of(rule: GateRule) -> Limits:
+def limits_of(rule: GateRule) -> decision.Limits:
     """The rule's limits, as shares unless they are absolute."""
     scale = 1.0 if rule.absolute else 0.01
     numbers = (rule.budget * scale, rule.detect * scale, bool(rule.absolute), rule.direction == "higher")
-    return Limits(*map(np.asarray, numbers))
+    return decision.Limits(*map(np.asarray, numbers))
 
 
 def metric_row(
@@ -106,21 +87,22 @@ class Sample:
         base, candidate = (np.array([value for each in side for value in each.values]) for side in figures)
         return float(statistics.coarser_step(base, candidate))
 
-    def evidence(self, boots: int, *, pairs: bool, step: float | None = None) -> LookEvidence:
+    def evidence(self, boots: int, *, pairs: bool, step: float | None = None) -> decision.LookEvidence:
         means, known = self.rule.method is not Method.RANK, np.asarray(self.step(boots) if step is None else step)
         values = self.base[:boots], self.candidate[:boots]
-        return look_evidence(*values, limits_of(self.rule), known, means=means, pairs=pairs)
+        return decision.look_evidence(*values, limits_of(self.rule), known, means=means, pairs=pairs)
 
-    def bad(self, boots: int | None = None) -> tuple[Flags, Flags]:
+    def bad(self, boots: int | None = None) -> tuple[Flags, ...]:
         """Which of the first boots of base and candidate are bad; without a number, of all."""
         base, limits, step = self.base[:boots], limits_of(self.rule), self.step(boots)
-        return far_boots(base, base, limits, step), far_boots(base, self.candidate[:boots], limits, step)
+        sides = base, self.candidate[:boots]
+        return tuple(decision.far_boots(base, side, limits, step) for side in sides)
 
     def trouble(self, boots: int, gate: Gate) -> str:
         """Why the first boots cannot be compared: their order, or what happened beside one kernel. Else empty."""
-        if gate.interleaved and (order := order_problem(*self.sides, boots)):
+        if gate.interleaved and (order := comparable.order_problem(*self.sides, boots)):
             return order
-        if why := disturbed(*self.first(boots), self.rule.tool):
+        if why := comparable.disturbed(*self.first(boots), self.rule.tool):
             return f"not comparable: {why}. Find the cause, and begin a new campaign"
         limits, sides = limits_of(self.rule), (self.base[:boots], self.candidate[:boots])
         base, candidate = (abs(float(np.median(side))) for side in sides)
@@ -133,7 +115,7 @@ class Sample:
             return f"a boot of the candidate has less than 1 / {UNIT_FACTOR} of the base's: {unit}"
         if self.rule.direction == "higher" and not self.rule.absolute and best > base * UNIT_FACTOR:
             return f"a boot of the candidate has more than {UNIT_FACTOR} times the base's: {unit}"
-        return unequal_samples(*self.first(boots), self.rule.key)
+        return comparable.unequal_samples(*self.first(boots), self.rule.key)
 
     def behind(self, look: int, gate: Gate) -> str:
         """What boots behind the last look show, and a PASS would hide; empty if it is nothing."""
@@ -161,7 +143,7 @@ def judge(gate: Gate, base: Side, candidate: Side, *, incomplete: bool = False) 
     for rule in gate.rules:
         try:
             found.append(sample_of(rule, base, candidate, incomplete=incomplete))
-        except LacksMetric as error:
+        except comparable.LacksMetric as error:
             found.append(metric_row(rule, "", Verdict.ERROR, error.observed))
     judged = iter(_at_the_last_look(gate, [each for each in found if isinstance(each, Sample)]))
     return [next(judged) if isinstance(each, Sample) else each for each in found]
@@ -173,7 +155,7 @@ def sample_of(rule: GateRule, *sides: Side, incomplete: bool) -> GateMetric | Sa
     Raises OfOneSide: one kernel's runs are the reason that it cannot be judged.
     """
     if not incomplete:
-        refuse_fewer_runs(sides, rule.tool)
+        comparable.refuse_fewer_runs(sides, rule.tool)
     if any(rule.key not in side.about for side in sides):
         return _missing(rule, *sides)
     unit = _unit(rule, *(side.about[rule.key] for side in sides))
@@ -182,9 +164,9 @@ def sample_of(rule: GateRule, *sides: Side, incomplete: bool) -> GateMetric | Sa
         if short := sum(len(boot.values(rule.key)) < boot.runs[rule.tool] for boot in side.boots):
             why = f" ({said})" if (said := side.why_absent(rule.key)) else ""
             reason = f"{side.name}: runs of {rule.tool} in {short} of {len(side.boots)} boots lack it{why}"
-            raise LacksMetric(side.name, f"{reason}; the missing ones could be the slow ones")
+            raise comparable.LacksMetric(side.name, f"{reason}; the missing ones could be the slow ones")
         if len(side.boots) > MOST_BOOTS:
-            raise OfOneSide(
+            raise comparable.OfOneSide(
                 side.name,
                 f"{side.name} has {len(side.boots)} boots with {rule.tool}, more than {MOST_BOOTS}",
                 "check that boot_id is the kernel's, and give the boots of one campaign",
@@ -206,7 +188,7 @@ def _missing(rule: GateRule, *sides: Side) -> GateMetric:
     reasons = [side.why_absent(rule.key) for side in lacking]
     if len(lacking) == 1:
         why = f"{lacking[0].name} lacks it ({reasons[0] or 'no reason given'}), and the other side has it"
-        raise LacksMetric(lacking[0].name, why)
+        raise comparable.LacksMetric(lacking[0].name, why)
     if all(reasons):
         return metric_row(rule, "", Verdict.INCONCLUSIVE, f"not measured here: {reasons[0]}")
     measured = sorted({key for side in sides for key in side.about})
@@ -218,10 +200,8 @@ def _missing(rule: GateRule, *sides: Side) -> GateMetric:
             "run it, or name another file: --gates",
         )
     near = get_close_matches(rule.name, names, 5, 0.3) or names[:8]
-    raise SchedlineError(
-        f"unknown metric: no run of {rule.tool} has {rule.name}",
-        f"correct the gates file; the runs have: {', '.join(near)}",
-    )
+    known = f"correct the gates file; the runs have: {', '.join(near)}"
+    raise SchedlineError(f"unknown metric: no run of {rule.tool} has {rule.name}", known)
 
 
 def _unit(rule: GateRule, *abouts: About) -> str:
@@ -282,7 +262,9 @@ def values_of(rule: GateRule, *sides: Side, unit: str = "") -> tuple[Values, ...
                 wrong = few_for(rule.name, figure) or wrong
             if wrong:
                 next_step = "find out what measured that, and remove or repeat the run"
-                raise OfOneSide(side.name, f"{side.name}: {' '.join(rule.key)} {wrong} ({boot.id})", next_step)
+                raise comparable.OfOneSide(
+                    side.name, f"{side.name}: {' '.join(rule.key)} {wrong} ({boot.id})", next_step
+                )
         found.append(rule.sign * np.array([boot.figures[rule.key].of(rule.method) for boot in side.boots]))
     return tuple(found)
 
@@ -303,12 +285,12 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
         own = [max((each for each in looks if each <= min(look, sample.boots)), default=0) for sample in samples]
         both = list(zip(samples, own, strict=True))
         troubles = [sample.trouble(boots, gate) if boots else _too_few(gate, sample) for sample, boots in both]
-        whole = together(sample.evidence(boots or sample.boots, pairs=gate.pairs) for sample, boots in both)
+        whole = decision.together(sample.evidence(boots or sample.boots, pairs=gate.pairs) for sample, boots in both)
         usable, here = np.array([not trouble for trouble in troubles]), np.array(own) == look
         tested = whole._replace(
             worse=np.where(usable, whole.worse, 1.0), within=np.where(usable & here, whole.within, 1.0)
         )
-        found = decide(tested, gate.alpha, gate.looks, gate.family, look)
+        found = decision.decide(tested, gate.alpha, gate.looks, gate.family, look)
         if found.failed.any():
             break
     rows = []
@@ -325,7 +307,9 @@ def _at_the_last_look(gate: Gate, samples: Sequence[Sample]) -> list[GateMetric]
             elif found.failed.any():
                 reason = "not settled when the gate failed"
             else:
-                reason = _why_unclear(gate, sample, row, whole.within[place] <= MISSED, bool(found.doubtful[place]))
+                reason = _why_unclear(
+                    gate, sample, row, whole.within[place] <= decision.MISSED, bool(found.doubtful[place])
+                )
             row = replace(row, verdict=verdict, reason=reason, over_budget=over, p=float(found.p[place]))
         rows.append(row)
     return rows
@@ -430,7 +414,7 @@ def _why_unclear(gate: Gate, sample: Sample, row: GateMetric, good: bool, doubtf
         if step > (worse_by - rule.budget if doubtful else room):
             return f"{clock}. No number of boots settles it: measure with a finer clock"
         finer = look == gate.looks[-1] and not (doubtful or good) and sample.evidence(look, pairs=gate.pairs, step=0.0)
-        if finer and finer.within <= MISSED:
+        if finer and finer.within <= decision.MISSED:
             return f"{clock}. It is the clock that hides whether this passes: measure with a finer one"
     end = row.low if rule.direction == "higher" else row.high
     most = inf if end is None else rule.sign * end + step
@@ -483,13 +467,13 @@ def _bad_boots(gate: Gate, sample: Sample, row: GateMetric) -> str:
     def scaled_to(boots: int) -> tuple[Values, Values, int]:
         return np.asarray(boots / look * far), np.asarray(boots / look * far_base), boots
 
-    if allowed(*scaled_to(look)):
+    if decision.allowed(*scaled_to(look)):
         return ""
     said += (
-        f". So up to {100 * excess(*scaled_to(look)):.3g} % more of the candidate's boots may be bad; a PASS excludes "
-        f"{100 * EXCESS:g} %"
+        f". So up to {100 * decision.excess(*scaled_to(look)):.3g} % more of the candidate's boots may be bad; a PASS "
+        f"excludes {100 * EXCESS:g} %"
     )
-    if needed := next((boots for boots in range(look, MOST_BOOTS) if allowed(*scaled_to(boots))), 0):
+    if needed := next((boots for boots in range(look, MOST_BOOTS) if decision.allowed(*scaled_to(boots))), 0):
         return f"{said}. About {needed} boots of each would settle it: {_again(gate, needed)}"
     return f"{said}. No number of boots makes this a PASS: look at these boots"
 
@@ -519,7 +503,7 @@ def _needed(gate: Gate, rule: GateRule, look: int, worse_by: float, half: float)
     if worse_by > rule.budget:
         level, distance = gate.alpha / len(gate.looks) / max(gate.family, 1), worse_by
     else:
-        level, distance = MISSED, rule.detect - worse_by
+        level, distance = decision.MISSED, rule.detect - worse_by
     if distance <= 0:
         return inf
     return max(look + 1, ceil((normal.inv_cdf(1 - level / 2) * error / distance) ** 2))
