@@ -306,7 +306,9 @@ def fragments(text: str) -> tuple[str, ...]:
     return words(text)
 
 
-def _from_one_to(most: int) -> Callable[[str], int]:
+def from_one_to(most: int) -> Callable[[str], int]:
+    """An argparse type: a number up to this one."""
+
     def read(text: str) -> int:
         if not text.isdecimal() or not 1 <= int(text) <= most:
             raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {most}")
@@ -315,10 +317,10 @@ def _from_one_to(most: int) -> Callable[[str], int]:
     return read
 
 
-cpu_count = _from_one_to(MOST_CPUS)
+cpu_count = from_one_to(MOST_CPUS)
 """An argparse type: the number of CPUs of a guest."""
 
-positive = _from_one_to(1000)
+positive = from_one_to(1000)
 """An argparse type: how often something is done."""
 
 

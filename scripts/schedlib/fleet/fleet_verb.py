@@ -10,11 +10,19 @@ from pathlib import Path
 
 from schedlib.errors import SchedlineError
 from schedlib.names import fleet_devices, named_file, words
-from schedlib.options import BASIC, TreeOptions, Verbs, add_group, add_verb, existing_directory, existing_path, option
+from schedlib.options import (
+    BASIC,
+    TreeOptions,
+    Verbs,
+    add_group,
+    add_verb,
+    existing_directory,
+    existing_path,
+    from_one_to,
+    option,
+)
 
 _LIBRARIES = (*BASIC, "fleet")
-
-_MOST_MACHINES = 10_000
 
 
 def _kernels(text: str) -> tuple[tuple[str, Path], ...]:
@@ -27,12 +35,6 @@ def _kernels(text: str) -> tuple[tuple[str, Path], ...]:
     if not found or len({label for label, _ in found}) < len(found):
         raise argparse.ArgumentTypeError("name each kernel of the plan once")
     return tuple(found)
-
-
-def _machines(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= _MOST_MACHINES:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {_MOST_MACHINES}")
-    return int(text)
 
 
 def _address(text: str) -> str:
@@ -64,7 +66,7 @@ class FleetJobsOptions:
         "--kernels LABEL=FILE,...", "the image or package of each kernel of the plan", _kernels
     )
     machines: int | None = option(
-        "--machines N", "series of jobs, each for one machine that LAVA chooses (default: 1)", _machines
+        "--machines N", "series of jobs, each for one machine that LAVA chooses (default: 1)", from_one_to(10_000)
     )
     url: str | None = option(
         "--url URL", "where the laboratory finds PLAN/artefacts/ (default: the files of this machine)", _address

@@ -47,6 +47,7 @@ BOOT_COMMANDS = {
 """How a kernel is booted once, by the word after --boot. All leave the default of the boot loader as it is."""
 
 PLAN_FILE = "plan.json"
+"""The plan of a campaign, in its directory."""
 UNFINISHED = '{"schema": "gate-unfinished-1", "status": "ERROR"}\n'
 UNFINISHED_AFTER_FAIL = '{"schema": "gate-unfinished-1", "status": "ERROR", "failed_before": true}\n'
 """What stands where the result of a gate belongs until it has one."""
@@ -58,7 +59,6 @@ def is_unfinished(file: Path, *marks: str) -> bool:
     return file.is_file() and file.stat().st_size in map(len, marks) and file.read_text(errors="replace") in marks
 
 
-"""The plan of a campaign, in its directory."""
 PROGRESS_FILE = "progress.json"
 """How far it is, beside it."""
 CUT = "cut"
