@@ -14,21 +14,28 @@ static void name(struct kunit *test)					\
 	kunit_skip(test, "n/a: " why);					\
 }
 
-#ifdef SCHED_KUNIT_LACKS_ILB_IDLE_CORE
-#define OLD_KERNEL	"this kernel chooses idle CPUs otherwise"
+#ifdef SCHED_KUNIT_LACKS_RD_OVERLOADED
+#define OLD_KERNEL	"this suite is for 6.12 and later kernels"
 SKIPPED(without_energy_model_nobody_writes_overutilized, OLD_KERNEL)
 SKIPPED(busy_cpu_is_told_until_a_balance, OLD_KERNEL)
 SKIPPED(idle_cpus_wait_to_be_kicked, OLD_KERNEL)
+SKIPPED(cpu_that_becomes_idle_again_updates_nothing, OLD_KERNEL)
+SKIPPED(cpu_without_domains_does_not_wait, OLD_KERNEL)
 SKIPPED(offline_cpu_is_not_kicked, OLD_KERNEL)
 SKIPPED(first_idle_core_is_kicked, OLD_KERNEL)
 SKIPPED(second_kick_is_left_to_the_first, OLD_KERNEL)
 SKIPPED(tick_asks_an_idle_cpu, OLD_KERNEL)
 #else
+static void balance_test_run_on(struct kunit *test, int cpu)
+{
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)), 0);
+}
+
 /* CPU 0 is the test's. It sleeps for jiffies, so it balances when it is idle. */
 static struct crowd *balance_test_begin(struct kunit *test, const struct sched_test_topology *t)
 {
 	sched_test_install(test, t);
-	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
+	balance_test_run_on(test, 0);
 	/* One whose tick stopped while it had no domain waits for nothing until it wakes. */
 	wake_up_all_idle_cpus();
 	return new_crowd(test, true);
@@ -83,7 +90,8 @@ static void without_energy_model_nobody_writes_overutilized(struct kunit *test)
 	}
 }
 
-#if defined(CONFIG_ENERGY_MODEL) && defined(CONFIG_CPU_FREQ_GOV_SCHEDUTIL)
+#if defined(CONFIG_ENERGY_MODEL) && defined(CONFIG_CPU_FREQ_GOV_SCHEDUTIL) && \
+	defined(CONFIG_TRACEPOINTS)
 static bool balance_test_turns(int flag)
 {
 	unsigned long until = jiffies + REST_SECONDS * HZ;
@@ -93,18 +101,27 @@ static bool balance_test_turns(int flag)
 	return balance_test_is_overutilized() == flag;
 }
 
-/* Whether a tick of a CPU sets it, and nobody else does so meanwhile. */
-static bool balance_test_tells(int cpu)
-{
-	int told = 0;
+static int balance_test_writes;
 
-	for (int i = 0; i < 5; i++) {
-		guard(irqsave)();
-		balance_test_clear(NULL);
-		check_update_overutilized_status(cpu_rq(cpu));
-		told += balance_test_is_overutilized();
-	}
-	return told == 5;
+static void balance_test_count(void *unused, struct root_domain *rd, bool overutilized)
+{
+	balance_test_writes++;
+}
+
+static void balance_test_end_count(void *unused)
+{
+	unregister_trace_sched_overutilized_tp(balance_test_count, NULL);
+	tracepoint_synchronize_unregister();
+}
+
+/* With all CPUs stopped: how often two ticks of a CPU set it. */
+static int balance_test_tells(void *rq)
+{
+	balance_test_clear(NULL);
+	balance_test_writes = 0;
+	check_update_overutilized_status(rq);
+	check_update_overutilized_status(rq);
+	return balance_test_writes;
 }
 
 static void balance_test_end_energy(void *unused)
@@ -116,22 +133,27 @@ static void balance_test_end_energy(void *unused)
 static void busy_cpu_is_told_until_a_balance(struct kunit *test)
 {
 	struct crowd *crowd;
-	int forgotten = 0;
+	int told, forgotten = 0;
 
 	if (sched_energy_enabled())
 		kunit_skip(test, "n/a: this machine has an energy model");
 	crowd = balance_test_begin(test, &two_llcs);
 	static_branch_enable(&sched_energy_present);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, balance_test_end_energy, NULL), 0);
+	KUNIT_ASSERT_EQ(test, register_trace_sched_overutilized_tp(balance_test_count, NULL), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, balance_test_end_count, NULL), 0);
 	KUNIT_ASSERT_TRUE_MSG(test, balance_test_turns(0), "overutilized, and no CPU is busy");
-	KUNIT_EXPECT_FALSE_MSG(test, balance_test_tells(7), "told by an idle CPU");
+	told = stop_machine(balance_test_tells, cpu_rq(7), NULL);
+	KUNIT_EXPECT_EQ_MSG(test, told, 0, "told by an idle CPU");
 	make_busy(test, crowd, 6, false);
 	/* It needs some time until it has run too much. */
 	for (int i = 0; !cpu_overutilized(6); i++) {
 		KUNIT_ASSERT_LT_MSG(test, i, REST_SECONDS * HZ, "CPU 6 never is too busy");
 		schedule_timeout_uninterruptible(1);
 	}
-	KUNIT_EXPECT_TRUE_MSG(test, balance_test_tells(6), "not told by a tick");
+	/* A second write would take the line from all CPUs that read it. */
+	told = stop_machine(balance_test_tells, cpu_rq(6), NULL);
+	KUNIT_EXPECT_EQ_MSG(test, told, 1, "by two ticks of a CPU that is too busy");
 	balance_test_clear(NULL);
 	KUNIT_EXPECT_TRUE_MSG(test, balance_test_turns(1), "not told at all");
 	/*
@@ -149,11 +171,18 @@ static void busy_cpu_is_told_until_a_balance(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, cpu_overutilized(6));
 }
 #else
-SKIPPED(busy_cpu_is_told_until_a_balance, "needs CONFIG_ENERGY_MODEL and schedutil")
+SKIPPED(busy_cpu_is_told_until_a_balance, "needs CONFIG_ENERGY_MODEL, schedutil and tracepoints")
 #endif
 
 #ifdef CONFIG_NO_HZ_COMMON
 /* ---- idle CPUs whose tick is stopped ---- */
+
+#ifdef SCHED_KUNIT_LACKS_NOHZ_BLOCKED_LOAD
+/* In 7.2, and not in 6.12: it has the name of the member of struct rq. */
+#define IDLE_LOAD	nohz.has_blocked
+#else
+#define IDLE_LOAD	nohz.has_blocked_load
+#endif
 
 /* With all CPUs stopped. Returns the CPUs that are counted wrong, or in the mask by mistake. */
 static int balance_test_look(void *data)
@@ -192,7 +221,7 @@ static void balance_test_expect_agreement(struct kunit *test, const char *when)
 			      cpumask_pr_args(&wrong));
 }
 
-/* These become the CPUs from 1 to 7 that wait to be kicked, if their tick can stop. */
+/* These of the first 8 CPUs wait to be kicked, besides the test's, if their tick can stop. */
 static void balance_test_wait_for(struct kunit *test, unsigned long idle)
 {
 	unsigned long until = jiffies + REST_SECONDS * HZ, found, stopped;
@@ -201,7 +230,9 @@ static void balance_test_wait_for(struct kunit *test, unsigned long idle)
 		schedule_timeout_uninterruptible(1);
 		found = 0;
 		stopped = 0;
-		for (int cpu = 1; cpu < 8; cpu++) {
+		for (int cpu = 0; cpu < 8; cpu++) {
+			if (cpu == task_cpu(current))
+				continue;
 			if (cpumask_test_cpu(cpu, nohz.idle_cpus_mask))
 				found |= CPU(cpu);
 			if (tick_nohz_tick_stopped_cpu(cpu))
@@ -229,6 +260,67 @@ static void idle_cpus_wait_to_be_kicked(struct kunit *test)
 	}
 }
 
+/* What a CPU does that becomes idle. */
+#define BLOCKED		BIT(0)	/* it is said to have blocked load */
+#define ANY_BLOCKED	BIT(1)
+#define WAITS		BIT(2)
+#define NOT_BUSY	BIT(3)	/* its LLC counts a CPU less */
+#define NEEDS_UPDATE	BIT(4)
+
+/* With all CPUs stopped: one becomes idle twice, and had no tick while it was busy. */
+static int balance_test_enter(void *data)
+{
+	int cpu = smp_processor_id();
+	struct sched_domain *sd = rcu_dereference_sched(per_cpu(sd_llc, cpu));
+	unsigned long *did = data;
+	struct rq *rq = cpu_rq(cpu);
+
+	nohz_balance_exit_idle(rq);
+	for (int i = 0; i < 2; i++) {
+		rq->has_blocked_load = 0;
+		WRITE_ONCE(IDLE_LOAD, 0);
+		WRITE_ONCE(nohz.needs_update, 0);
+		nohz_balance_enter_idle(cpu);
+		did[i] = (rq->has_blocked_load ? BLOCKED : 0) |
+			 (READ_ONCE(IDLE_LOAD) ? ANY_BLOCKED : 0) |
+			 (cpumask_test_cpu(cpu, nohz.idle_cpus_mask) ? WAITS : 0) |
+			 (sd && sd->nohz_idle ? NOT_BUSY : 0) |
+			 (nohz.needs_update ? NEEDS_UPDATE : 0);
+	}
+	nohz_balance_exit_idle(rq);
+	WRITE_ONCE(IDLE_LOAD, 1);
+	WRITE_ONCE(nohz.needs_update, 1);
+	return 0;
+}
+
+static void expect_entries(struct kunit *test, unsigned long first, unsigned long second)
+{
+	unsigned long did[2];
+
+	stop_machine(balance_test_enter, did, NULL);
+	KUNIT_EXPECT_EQ(test, did[0], first);
+	KUNIT_EXPECT_EQ(test, did[1], second);
+	balance_test_expect_agreement(test, "behind it");
+}
+
+static void cpu_that_becomes_idle_again_updates_nothing(struct kunit *test)
+{
+	unsigned long both = BLOCKED | ANY_BLOCKED | WAITS | NOT_BUSY;
+
+	balance_test_begin(test, &two_llcs);
+	expect_entries(test, both | NEEDS_UPDATE, both);
+}
+
+static void cpu_without_domains_does_not_wait(struct kunit *test)
+{
+	static const struct sched_test_topology apart = {
+		.name = "no domains", .cpus = 2, .llc = 1, .no_machine = true
+	};
+
+	balance_test_begin(test, &apart);
+	expect_entries(test, BLOCKED, BLOCKED);
+}
+
 static void offline_cpu_is_not_kicked(struct kunit *test)
 {
 	int cpu;
@@ -246,6 +338,10 @@ static void offline_cpu_is_not_kicked(struct kunit *test)
 }
 
 /* ---- who is kicked ---- */
+
+#ifdef SCHED_KUNIT_LACKS_ILB_IDLE_CORE
+SKIPPED(first_idle_core_is_kicked, "this kernel kicks the first idle CPU")
+#else
 
 /* The first idle CPU of those that wait, one of an idle core if there is any. */
 static int balance_test_model(void)
@@ -285,7 +381,7 @@ static void expect_kicked(struct kunit *test, unsigned long cpus, int passed)
 		bool waits;
 
 		set_busy(crowd, false);
-		balance_test_wait_for(test, CPUS(1, 7));
+		balance_test_wait_for(test, CPUS(0, 7) & ~CPU(task_cpu(current)));
 		scoped_guard(irqsave) {
 			rest[0] = balance_test_model();
 			rest[1] = find_new_ilb();
@@ -309,6 +405,11 @@ static void expect_kicked(struct kunit *test, unsigned long cpus, int passed)
 	KUNIT_EXPECT_EQ_MSG(test, seen, 4, "CPU %d was seldom busy while it waits", passed);
 }
 
+static int balance_test_find(void *unused)
+{
+	return find_new_ilb();
+}
+
 /* CPUs 0 and 1 may be a core, and then 2 and 3. */
 static void first_idle_core_is_kicked(struct kunit *test)
 {
@@ -316,7 +417,13 @@ static void first_idle_core_is_kicked(struct kunit *test)
 	expect_kicked(test, CPU(1) | CPU(3), 1);
 	/* No core is idle, and a busy thread comes before its idle sibling. */
 	expect_kicked(test, CPU(1) | CPU(2) | CPU(4) | CPU(6), 2);
+	/* All that wait are busy: a task stops them. */
+	KUNIT_EXPECT_LT(test, stop_machine(balance_test_find, NULL, NULL), 0);
+	/* CPU 0 is as good as any. */
+	balance_test_run_on(test, 7);
+	expect_kicked(test, CPU(1) | CPU(2) | CPU(4), 2);
 }
+#endif
 
 /* ---- what a kick does ---- */
 
@@ -336,9 +443,11 @@ static void second_kick_is_left_to_the_first(struct kunit *test)
 	int flags = 0;
 
 	balance_test_begin(test, &two_llcs);
+	/* CPU 0 is kicked. */
+	balance_test_run_on(test, 7);
 	/* All CPUs are idle, so no other tick kicks; one may be awake for a moment. */
 	for (int i = 0; i < 3 && !once; i++) {
-		balance_test_wait_for(test, CPUS(1, 7));
+		balance_test_wait_for(test, CPUS(0, 6));
 		scoped_guard(irqsave) {
 			unsigned long next = jiffies + HZ;
 			int ilb = find_new_ilb();
@@ -397,14 +506,15 @@ static bool balance_test_kick(const struct kick *k, unsigned int *asked)
 {
 	/* One that it shall not ask for, where there is any. */
 	unsigned int mark = k->asks & NOHZ_NEXT_KICK ? NOHZ_STATS_KICK : NOHZ_NEXT_KICK;
+	unsigned long next = jiffies + (k->due ? 0 : HZ);
 	struct rq *rq = this_rq();
 	int ilb = find_new_ilb();
 
 	if (ilb < 0 || rq->idle_balance || rq->nr_running != 1 + k->crowded)
 		return false;
-	nohz.next_balance = jiffies + (k->due ? 0 : HZ);
+	nohz.next_balance = next;
 	WRITE_ONCE(nohz.next_blocked, jiffies + (k->blocked ? -1 : HZ));
-	WRITE_ONCE(nohz.has_blocked_load, k->blocked);
+	WRITE_ONCE(IDLE_LOAD, k->blocked);
 	WRITE_ONCE(nohz.needs_update, k->entered);
 	if (atomic_fetch_or(mark, nohz_flags(ilb)) & NOHZ_KICK_MASK)
 		return false;
@@ -412,8 +522,11 @@ static bool balance_test_kick(const struct kick *k, unsigned int *asked)
 		nohz_balancer_kick(rq);
 	*asked = atomic_fetch_andnot(NOHZ_KICK_MASK, nohz_flags(ilb));
 	*asked = (*asked & ~mark) | (k->asks & mark);
+	/* The next tick would ask again. */
+	if (nohz.next_balance == next)
+		*asked &= ~NOHZ_BALANCE_KICK;
 	/* The next balance puts it right. */
-	WRITE_ONCE(nohz.has_blocked_load, 1);
+	WRITE_ONCE(IDLE_LOAD, 1);
 	WRITE_ONCE(nohz.needs_update, 1);
 	nohz.next_balance = jiffies;
 	return !cpumask_test_cpu(0, nohz.idle_cpus_mask);
@@ -456,17 +569,21 @@ static void tick_asks_an_idle_cpu(struct kunit *test)
 #else
 #define PERIODIC	"the tick never stops"
 SKIPPED(idle_cpus_wait_to_be_kicked, PERIODIC)
+SKIPPED(cpu_that_becomes_idle_again_updates_nothing, PERIODIC)
+SKIPPED(cpu_without_domains_does_not_wait, PERIODIC)
 SKIPPED(offline_cpu_is_not_kicked, PERIODIC)
 SKIPPED(first_idle_core_is_kicked, PERIODIC)
 SKIPPED(second_kick_is_left_to_the_first, PERIODIC)
 SKIPPED(tick_asks_an_idle_cpu, PERIODIC)
 #endif /* CONFIG_NO_HZ_COMMON */
-#endif /* SCHED_KUNIT_LACKS_ILB_IDLE_CORE */
+#endif /* SCHED_KUNIT_LACKS_RD_OVERLOADED */
 
 static struct kunit_case sched_balance_cases[] = {
 	KUNIT_CASE(without_energy_model_nobody_writes_overutilized),
 	KUNIT_CASE(busy_cpu_is_told_until_a_balance),
 	KUNIT_CASE(idle_cpus_wait_to_be_kicked),
+	KUNIT_CASE(cpu_that_becomes_idle_again_updates_nothing),
+	KUNIT_CASE(cpu_without_domains_does_not_wait),
 	KUNIT_CASE(offline_cpu_is_not_kicked),
 	KUNIT_CASE(first_idle_core_is_kicked),
 	KUNIT_CASE(second_kick_is_left_to_the_first),
