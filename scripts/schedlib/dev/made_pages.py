@@ -187,7 +187,7 @@ def _default_gate() -> str:
 
 def _campaign() -> str:
     """How long the boots of a plan take, without the time to boot."""
-    seconds = sum(row.seconds for row in load_suite("gate").rows)
+    seconds = sum(row.seconds for row in load_suite("gate").rows.values())
     looks = load_gate("default").looks
     first, last = looks[0], looks[-1]
 
@@ -205,10 +205,10 @@ def _suites() -> str:
     """The suites of `schedline run`, and whether they measure what the default gates judge."""
     tools, rows = {rule.tool for rule in load_gate("default").rules}, []
     for suite in map(load_suite, suite_names()):
-        programs = [row.program for row in suite.rows]
+        programs = [row.program for row in suite.rows.values()]
         # Of several rows that run one program, the one that is named after it is compared.
         compared = {each for each in programs if programs.count(each) == 1}
-        compared |= {row.name.replace("-", "_") for row in suite.rows}
+        compared |= {name.replace("-", "_") for name in suite.rows}
         rows.append((f"`{suite.name}`", suite.about, "yes" if tools <= compared else "no"))
     return _table(("suite", "what it is", "default gates"), rows)
 

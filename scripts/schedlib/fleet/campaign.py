@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
@@ -124,8 +125,8 @@ def all_jobs(directory: Path) -> list[FleetJobs]:
 def fleet_suite(plan: GatePlan, cpus: int, emulated: bool) -> tuple[Suite, list[str]]:
     """The rows of a plan's suite as a device runs them, and the names of those that it cannot run."""
     suite = chosen(load_suite(plan.suite), plan.only)
-    own = Suite(suite.name, suite.about, tuple(row for row in suite.rows if row.program))
+    own = replace(suite, rows={name: row for name, row in suite.rows.items() if row.program})
     if not own.rows:
         said = f"no row of the suite {plan.suite} can run: {NO_TOOL}"
         raise SchedlineError(said, "--suite gate in `schedline gate plan`")
-    return for_guest(own, cpus, emulated=emulated), [row.name for row in suite.rows if not row.program]
+    return for_guest(own, cpus, emulated=emulated), [name for name in suite.rows if name not in own.rows]

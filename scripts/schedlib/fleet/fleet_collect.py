@@ -33,7 +33,7 @@ from schedlib.guest.boot import LOG_LIMIT
 from schedlib.paths import PLAN
 from schedlib.process import must
 from schedlib.progress import printable, say
-from schedlib.runs.guest_runs import COLLECTION, QueuedRun, brought, identity, queued
+from schedlib.runs.guest_runs import COLLECTION, Queue, brought, identity, queued
 from schedlib.runs.plan import new_plan
 from schedlib.runs.workload_suites import Suite
 from schedlib.verdict import Verdict, worst
@@ -94,7 +94,7 @@ class _Job:
     job: campaign.FleetJob
     log: LavaLog
     suite: Suite
-    todo: Sequence[QueuedRun]
+    todo: Queue
 
 
 def _collect(directory: Path, planned: Sequence[campaign.FleetJobs], machine: str, text: str) -> None:
@@ -161,7 +161,7 @@ class _Boot:
         self.judgement: Judgement | None = None
         scratch.mkdir()
         if self.console:
-            self.judgement = judge(self.log, [f"{COLLECTION}:{each.name}" for each in here.todo])
+            self.judgement = judge(self.log, [f"{COLLECTION}:{name}" for name in here.todo])
             self.why = disk_from(self.lines, scratch / "disk", len(here.todo))
             found = identity(scratch / "disk")
             # It becomes the name of a directory.
@@ -199,7 +199,7 @@ class _Boot:
             if self.place < len(log.boots):
                 return "lost", f"nothing was on the console: a lost board, or a boot that timed out{said}"
             return "lost", f"LAVA did not come to this boot{said or ('' if log.ended else ': the log ends before')}"
-        lacking = [f"{run.name}: {why}" for run, why in zip(self.here.todo, self.why, strict=True) if why]
+        lacking = [f"{name}: {why}" for name, why in zip(self.here.todo, self.why, strict=True) if why]
         if not lacking:
             version, wanted = self.machine.get("kernel", "").split(" ")[0], self.here.plan.kernel(self.label).version
             if version != wanted:
@@ -224,15 +224,15 @@ class _Boot:
         here, place = self.here, self.scratch / "boot"
         plan = new_plan(here.suite, here.plan.runs, here.plan.seed, machine)
         started = {found[1]: at for at, line in self.console if (found := _BEGUN.search(line))}
-        slots = {run.name: slot for slot, run in enumerate(here.todo)}
+        slots = {name: slot for slot, name in enumerate(here.todo)}
         document.write(place / PLAN, plan)
         write_atomic(place / _CONSOLE, self.log)
         for planned in plan.order:
             slot = slots[planned.name]
             # A board may have no clock. LAVA's dispatcher has one, the same for all boots of a machine.
             at = started.get(planned.name, self.console[0][0]).astimezone(UTC).replace(microsecond=0)
-            measured = brought(here.todo[slot], slot, self.scratch / "disk", machine, self.why[slot])
-            plan.keep(place, planned, replace(measured.run, started=at), measured.log)
+            run, log = brought(here.todo[planned.name], slot, self.scratch / "disk", machine, self.why[slot])
+            plan.keep(place, planned, replace(run, started=at), log)
         shutil.rmtree(target, ignore_errors=True)
         target.parent.mkdir(parents=True, exist_ok=True)
         place.replace(target)

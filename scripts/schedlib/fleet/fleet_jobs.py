@@ -38,7 +38,7 @@ from schedlib.kernel.targets import TARGETS
 from schedlib.options import TreeOptions
 from schedlib.paths import SELFTESTS
 from schedlib.progress import say
-from schedlib.runs.guest_runs import COLLECTION, QueuedRun, compiled_for, guest_files, queued
+from schedlib.runs.guest_runs import COLLECTION, Queue, compiled_for, guest_files, queued
 from schedlib.runs.measure import time_limit
 from schedlib.runs.programs import header_tree
 from schedlib.verdict import Verdict
@@ -253,7 +253,7 @@ def write_jobs(wanted: FleetJobsOptions) -> Verdict:
         archive = add("ramdisk.cpio", content)
     else:
         archive = add("ramdisk.cpio.gz", gzip.compress(content, 9, mtime=0))
-    seconds = sum(time_limit(each.row) for each in todo) + _SENDING
+    seconds = sum(map(time_limit, todo.values())) + _SENDING
     campaign = campaign_id(directory)
     comment = ["SPDX-License-Identifier: GPL-2.0", f"Made by schedline: {device.about}"]
     labels = [kernel.label for kernel in plan.kernels]
@@ -279,7 +279,7 @@ def write_jobs(wanted: FleetJobsOptions) -> Verdict:
     document.write(record, made_jobs)
     boots = sum(len(job.order) for job in jobs)
     print(f"campaign {campaign}: {len(jobs)} jobs with {boots} boots for {device.name}")
-    print(f"in each boot: {', '.join(each.name for each in todo[1:])}; {seconds / 60:.0f} min at most")
+    print(f"in each boot: {', '.join([*todo][1:])}; {seconds / 60:.0f} min at most")
     for name in left_out:
         print(f"left out: {name}: {NO_TOOL}")
     here = shlex.quote(str(directory))
@@ -342,7 +342,7 @@ def unpacked(path: Path) -> tuple[bytes, bytes]:
     return image, modules.getvalue() if there else b""
 
 
-def _ramdisk(device: FleetDevice, tree: TreeOptions, todo: Sequence[QueuedRun]) -> bytes:
+def _ramdisk(device: FleetDevice, tree: TreeOptions, todo: Queue) -> bytes:
     cache = cache_dir()
     source, own = header_tree(cache, tree), scripts("guest_runs.sh", "send_console.sh", slow=device.emulated)
     target = next(each for each in TARGETS.values() if each.emulator and each.arch == device.arch)

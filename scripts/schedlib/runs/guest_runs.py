@@ -10,7 +10,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -55,24 +54,16 @@ SLOWER = 4
 _KILLED = 128 + 9
 
 
-@dataclass(frozen=True)
-class QueuedRun:
-    """Something that the guest has to run. Its console reports it by `name`."""
+Queue = Mapping[str, WorkloadRow]
+"""What the guest has to run, in this order. Its console reports each by its name."""
 
-    name: str
-    row: WorkloadRow
-
-
-IDENTITY = QueuedRun(
-    "identity",
-    WorkloadRow(
-        name="identity",
-        program="sleep_storm",
-        arguments=("-c", "1", "-l", "1"),
-        seconds=1,
-        work="sleeps",
-        metrics={"sleeps": "sleeps"},
-    ),
+IDENTITY = WorkloadRow(
+    name="identity",
+    program="sleep_storm",
+    arguments=("-c", "1", "-l", "1"),
+    seconds=1,
+    work="sleeps",
+    metrics={"sleeps": "sleeps"},
 )
 """Runs first, and belongs to no suite. Its run has the guest's fingerprint, which runs of tools lack."""
 
@@ -98,13 +89,12 @@ def _measured(
     runs, log = runs_wanted(options.runs, boots), out / "console.log"
     for _, other in boots:
         refuse_another(other, new_plan(suite, runs, seed, other.machine), out)
-    rows = {row.name: row for row in suite.rows}
     left_out = rows_left_out(suite, guest.target.arch)
     todo = queued(suite, runs, seed, left_out)
     with tempfile.TemporaryDirectory(dir=out, prefix=".now-") as name:
         disk = home.empty_disk(Path(name, "disk"), len(todo))
         archive = _archive(guest, tree, todo, Path(name))
-        limit = timeout or _BOOT + sum(time_limit(each.row) for each in todo)
+        limit = timeout or _BOOT + sum(map(time_limit, todo.values()))
         with step(f"{len(todo)} runs in a guest with {guest.topology.cpus} CPUs, {limit / 60:.0f} min at most"):
             boot = guest.boot(archive, disk, log, limit)
         machine, verdict = identity(disk), Verdict.ERROR
@@ -115,18 +105,18 @@ def _measured(
             place = out / machine["boot_id"]
             document.write(place / PLAN, plan)
             log = log.replace(place / log.name)
-            slots = {each.name: slot for slot, each in enumerate(todo)}
+            slots = {name: slot for slot, name in enumerate(todo)}
             for planned in plan.order:
-                row, slot = rows[planned.row], slots.get(planned.name)
+                row, slot = suite.rows[planned.row], slots.get(planned.name)
                 if slot is None:
                     found = skipped(head_of(row, machine, started, 0), row, *left_out[row.name])
                 else:
-                    found = brought(todo[slot], slot, disk, machine)
-                plan.keep(place, planned, found.run, found.log)
+                    found = brought(row, slot, disk, machine)
+                plan.keep(place, planned, *found)
             verdict, _ = conclude(options, suite, plan, place)
         else:
             say("the guest returned no fingerprint, so none of its runs is kept")
-    expected = [f"{COLLECTION}:{each.name}" for each in todo]
+    expected = [f"{COLLECTION}:{name}" for name in todo]
     judgement = judge(log.read_bytes(), expected, ending=boot.ending, times=boot.times)
     say("emulated CPUs: latencies and rates mean nothing; the runs show only whether each workload did its work")
     for problem in judgement.problems:
@@ -137,7 +127,7 @@ def _measured(
     return verdict
 
 
-def _archive(guest: Guest, tree: Tree, todo: Sequence[QueuedRun], place: Path) -> Path:
+def _archive(guest: Guest, tree: Tree, todo: Queue, place: Path) -> Path:
     files, epoch, archive = place / "files", place / "epoch", place / "initramfs.cpio"
     files.mkdir()
     epoch.write_text(f"{int(time.time())}\n")
@@ -146,9 +136,9 @@ def _archive(guest: Guest, tree: Tree, todo: Sequence[QueuedRun], place: Path) -
     return archive
 
 
-def compiled_for(tree: Tree, todo: Sequence[QueuedRun], place: Path, target: Target) -> dict[str, Path]:
+def compiled_for(tree: Tree, todo: Queue, place: Path, target: Target) -> dict[str, Path]:
     """Compile our own programs for a guest; their paths here, by those in the guest."""
-    wanted = {each.row.program for each in todo}
+    wanted = {row.program for row in todo.values()}
     sources = {name: path for name, path in selftests.own_programs().items() if path.stem in wanted}
     return selftests.compile_all(tree, sources, place, target)
 
@@ -156,8 +146,11 @@ def compiled_for(tree: Tree, todo: Sequence[QueuedRun], place: Path, target: Tar
 def for_guest(suite: Suite, cpus: int, *, emulated: bool = True) -> Suite:
     """The suite as a guest runs it: with the guest's number of CPUs, and longer durations on emulated ones."""
     slower = SLOWER if emulated else 1
-    rows = (replace(row, arguments=tuple(row.to_argv(cpus)), seconds=slower * row.seconds) for row in suite.rows)
-    return Suite(suite.name, suite.about, tuple(rows))
+    rows = {
+        name: replace(row, arguments=tuple(row.to_argv(cpus)), seconds=slower * row.seconds)
+        for name, row in suite.rows.items()
+    }
+    return replace(suite, rows=rows)
 
 
 def _programs(row: WorkloadRow) -> list[Path]:
@@ -178,17 +171,16 @@ def why_not_in_guest(row: WorkloadRow, arch: str) -> tuple[str, bool]:
 
 
 def rows_left_out(suite: Suite, arch: str) -> dict[str, tuple[str, bool]]:
-    return {row.name: found for row in suite.rows if (found := why_not_in_guest(row, arch))[0]}
+    return {name: found for name, row in suite.rows.items() if (found := why_not_in_guest(row, arch))[0]}
 
 
-def queued(suite: Suite, runs: int, seed: int, left_out: Collection[str] = ()) -> list[QueuedRun]:
+def queued(suite: Suite, runs: int, seed: int, left_out: Collection[str] = ()) -> Queue:
     """Runs in the order of the plan. The first one finds out which machine and kernel this is."""
-    rows = {row.name: row for row in suite.rows}
-    order = shuffled([*rows], runs, seed)
-    return [IDENTITY, *(QueuedRun(each.name, rows[each.row]) for each in order if each.row not in left_out)]
+    order = shuffled([*suite.rows], runs, seed)
+    return {IDENTITY.name: IDENTITY} | {each.name: suite.rows[each.row] for each in order if each.row not in left_out}
 
 
-def guest_files(todo: Sequence[QueuedRun], place: Path) -> dict[str, Path]:
+def guest_files(todo: Queue, place: Path) -> dict[str, Path]:
     """The files that the guest needs, by their path there. `place`: an empty directory for those that are written."""
     found: dict[str, Path] = {}
 
@@ -199,15 +191,15 @@ def guest_files(todo: Sequence[QueuedRun], place: Path) -> dict[str, Path]:
     def script(name: str, argv: Sequence[str]) -> None:
         write(name, f"#!/bin/sh\nexec {shlex.join(argv)}\n")
 
-    tools = [TOOLS.get(each.row.tool) for each in todo]
-    for number, (each, tool) in enumerate(zip(todo, tools, strict=True)):
-        run, about = f"/runs/{number:03}", f"{each.name} {time_limit(each.row):.0f}"
+    tools = [TOOLS.get(row.tool) for row in todo.values()]
+    for number, (name, row, tool) in enumerate(zip(todo, todo.values(), tools, strict=True)):
+        run, about = f"/runs/{number:03}", f"{name} {time_limit(row):.0f}"
         if tool and tool.server:
             about += f" {tool.server.port:04X}"
             script(f"{run}/server", tool.server.argv)
         write(f"{run}/about", f"{about}\n")
-        script(f"{run}/command", command(each.row, OWN))
-    programs = [program for each in todo for program in _programs(each.row)]
+        script(f"{run}/command", command(row, OWN))
+    programs = [program for row in todo.values() for program in _programs(row)]
     data = {name for tool in tools if tool for name in tool.data if Path(name).exists()}
     return found | with_libraries(programs) | {name: Path(name) for name in data}
 
@@ -240,7 +232,7 @@ def identity(disk: Path) -> dict[str, str]:
     return {name: value for name, value in found.fingerprint.items() if name != "command_line"}
 
 
-def brought(run: QueuedRun, slot: int, disk: Path, fingerprint: Mapping[str, str], why: str = "") -> Measured:
+def brought(row: WorkloadRow, slot: int, disk: Path, fingerprint: Mapping[str, str], why: str = "") -> Measured:
     """Read a run that the guest had to make. why: it is known that nothing came home."""
     with tempfile.TemporaryDirectory(dir=disk.parent) as name:
         place = Path(name)
@@ -249,12 +241,12 @@ def brought(run: QueuedRun, slot: int, disk: Path, fingerprint: Mapping[str, str
             why = "it did not end in the guest"
         if not why:
             try:
-                started, uptime, finished = _finished(place, time_limit(run.row))
-                head = head_of(run.row, fingerprint, started, uptime)
+                started, uptime, finished = _finished(place, time_limit(row))
+                head = head_of(row, fingerprint, started, uptime)
                 run_of(head, Reading())
             except ValueError:
                 why = "the guest wrote no valid ending"
             else:
-                return read_run(run.row, head, command(run.row, OWN), finished, place)
-    head = head_of(run.row, fingerprint, "1970-01-01T00:00:00Z", 0)
-    return Measured(run_of(head, Reading(error=why)), "")
+                return read_run(row, head, command(row, OWN), finished, place)
+    head = head_of(row, fingerprint, "1970-01-01T00:00:00Z", 0)
+    return run_of(head, Reading(error=why)), ""

@@ -34,10 +34,8 @@ _PATIENCE = 10.0
 """Seconds allowed for a tool to print its version."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    run: Run
-    log: str
+Measured = tuple[Run, str]
+"""A run, and its log."""
 
 
 @cache
@@ -95,7 +93,7 @@ def read_output(tool: Tool, output: Output) -> Reading:
 
 def skipped(head: Head, row: WorkloadRow, why: str, missing: bool) -> Measured:
     process = RunProcess((row.tool or row.program, *row.to_argv()), None, False, None, 0.0, missing)
-    return Measured(replace(run_of(head, Reading(cannot=why)), process=process), f"skipped: {why}\n")
+    return replace(run_of(head, Reading(cannot=why)), process=process), f"skipped: {why}\n"
 
 
 def command(row: WorkloadRow, programs: Path) -> list[str]:
@@ -141,7 +139,7 @@ def read_run(row: WorkloadRow, head: Head, argv: Sequence[str], finished: Finish
     process = RunProcess(tuple(shown), status, finished.timed_out, reading.reported, seconds, missing=False)
     parts = [f"$ {' '.join(shown)}", f"exit status: {status}", finished.stdout, finished.stderr]
     log = "\n".join(part.rstrip("\n") for part in parts if part) + "\n"
-    return Measured(replace(found or run_of(head, reading), process=process), log)
+    return replace(found or run_of(head, reading), process=process), log
 
 
 def measure(
@@ -160,15 +158,15 @@ def measure(
     rt_seconds = row.seconds + RT_SECONDS
     finished = run_guarded(argv, place, time_limit(row), rt_seconds=rt_seconds, server=server, env=env)
     beside = noise(before, snapshot(), finished.cpu_s)
-    measured = read_run(row, head, argv, finished, place)
-    found, jump = measured.run, beside.clock_step_s or 0.0
+    found, log = read_run(row, head, argv, finished, place)
+    jump = beside.clock_step_s or 0.0
     # Adjustments by NTP stay below this limit.
     if row.tool and found.status == "DONE" and abs(jump) > 0.1 + 0.001 * beside.seconds:
         why = f"the system clock jumped by {jump:g} s, or the machine was suspended; some tools measure with this clock"
         found = replace(run_of(head, Reading(error=why)), process=found.process)
     # Our own programs do not tell it.
     prints = found.fingerprint | {"machine_id": fingerprint.get("machine_id", "")}
-    return Measured(replace(found, noise=beside, fingerprint=prints), measured.log)
+    return replace(found, noise=beside, fingerprint=prints), log
 
 
 # What else the machine did meanwhile.

@@ -83,11 +83,15 @@ def shuffled(rows: Sequence[str], runs: int, seed: int) -> tuple[PlannedRun, ...
 
 
 def new_plan(suite: Suite, runs: int, seed: int, fingerprint: Mapping[str, str]) -> RunPlan:
-    rows = tuple(row.name for row in suite.rows)
-    same = {name: fingerprint[name] for name in SAME}
-    order, digest = shuffled(rows, runs, seed), suite.digest()
     return RunPlan(
-        schema="plan-1", suite=suite.name, rows=rows, digest=digest, runs=runs, seed=seed, machine=same, order=order
+        schema="plan-1",
+        suite=suite.name,
+        rows=tuple(suite.rows),
+        digest=suite.digest(),
+        runs=runs,
+        seed=seed,
+        machine={name: fingerprint[name] for name in SAME},
+        order=shuffled([*suite.rows], runs, seed),
     )
 
 

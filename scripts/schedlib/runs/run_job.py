@@ -59,13 +59,13 @@ def run(wanted: RunOptions | PackOptions) -> Verdict:
 
 def _list(suite: Suite) -> Verdict:
     print(f"{suite.name}: {suite.about}")
-    for row in suite.rows:
+    for row in suite.rows.values():
         words = " ".join([TOOLS[row.tool].program or row.tool if row.tool else row.program, *row.to_argv()])
         needs = ", ".join(word for word, there in (("required", row.required), ("SCHED_FIFO", row.realtime)) if there)
         missing = row.tool and not TOOLS[row.tool].path()
         told = [f"about {clock(row.seconds)}", needs, TOOLS[row.tool].missing() if missing else ""]
         print(f"{row.name}: {words}\n    {'; '.join(filter(None, told))}")
-    print(f"one run of each: about {clock(sum(row.seconds for row in suite.rows))}")
+    print(f"one run of each: about {clock(sum(row.seconds for row in suite.rows.values()))}")
     return Verdict.PASS
 
 
@@ -100,7 +100,7 @@ def _run_here(options: RunOptions, suite: Suite, out: Path, cache: Path, journal
     say(f"boot {len(earlier) + 1} in {out}: {place.name}")
     if len(todo) < len(plan.order):
         say(f"{len(plan.order) - len(todo)} of {len(plan.order)} runs are done and valid")
-    own = {row.program for row in suite.rows if row.program and any(run.row == row.name for run in todo)}
+    own = {program for run in todo if (program := suite.rows[run.row].program)}
     programs = compiled(cache, own) if own else None
     document.write(place / PLAN, plan)
     try:
@@ -129,23 +129,21 @@ def _measure_all(
     make: Callable[[WorkloadRow, Path], Measured],
     journal: Path,
 ) -> None:
-    rows = {row.name: row for row in suite.rows}
-    expected = {row.name: row.seconds for row in suite.rows}
+    expected = {name: row.seconds for name, row in suite.rows.items()}
     for done, run in enumerate(todo):
-        row = rows[run.row]
+        row = suite.rows[run.row]
         left = sum(expected[each.row] for each in todo[done:])
         text = f"{done + 1} of {len(todo)}: {run.row}, run {run.number}, {clock(left)} left"
         # Use the disk of the results, so that a full disk is noticed.
         with tempfile.TemporaryDirectory(dir=out, prefix=".now-") as place, step(text):
             with kept_settings(journal):
-                measured = make(row, Path(place))
-            if measured.run.status == "ERROR" and not shutil.disk_usage(place).free:
+                found, log = make(row, Path(place))
+            if found.status == "ERROR" and not shutil.disk_usage(place).free:
                 full = f"the disk of {out} is full: the output of {run.row} was cut off"
                 raise SchedlineError(full, "make room: df -h")
             if (Path(place) / KEPT).exists():
                 shutil.copyfile(Path(place) / KEPT, out / f"{run.name}.{KEPT}")
-        found = measured.run
         if found.status != "DONE":
             say(f"    {found.status}: {found.reason}")
         expected[run.row] = found.seconds if found.status != "ERROR" else row.seconds
-        plan.keep(out, run, found, measured.log)
+        plan.keep(out, run, found, log)

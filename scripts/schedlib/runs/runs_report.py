@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -28,14 +27,8 @@ _MARKS = {Verdict.PASS: "ok", Verdict.FAIL: "FAIL", Verdict.ERROR: "ERROR", Verd
 _LAVA = {Verdict.PASS: "pass", Verdict.FAIL: "fail", Verdict.ERROR: "fail", Verdict.INCONCLUSIVE: "skip"}
 
 
-@dataclass(frozen=True)
-class RunsRow:
-    """One run of a row, judged. INCONCLUSIVE: it was skipped."""
-
-    row: str
-    run: int
-    verdict: Verdict
-    reason: str
+Judged = Mapping[tuple[str, int], tuple[Verdict, str]]
+"""The same for their verdicts, with the reasons. INCONCLUSIVE: it was skipped."""
 
 
 def _lacking(row: WorkloadRow, found: Run) -> str:
@@ -58,7 +51,7 @@ def lacks_program(row: WorkloadRow, found: Run) -> bool:
     return found.status == "SKIP" and bool(row.required and found.process and found.process.missing)
 
 
-def judge_run(row: WorkloadRow, number: int, found: Run) -> RunsRow:
+def judge_run(row: WorkloadRow, found: Run) -> tuple[Verdict, str]:
     """Judge a run by its file. An exit status of 0 does not prove that it worked, nor 1 that it failed."""
     process, verdict, reason = found.process, Verdict.ERROR, found.reason
     if found.status == "SKIP" and not lacks_program(row, found):
@@ -69,12 +62,12 @@ def judge_run(row: WorkloadRow, number: int, found: Run) -> RunsRow:
         if not reason and row.program and process and process.exit_status:
             reason = "one of its tests failed: see its log"
         verdict = Verdict.FAIL if reason else Verdict.PASS
-    return RunsRow(row.name, number, verdict, reason)
+    return verdict, reason
 
 
-def judge_all(judged: Sequence[RunsRow]) -> Verdict:
+def judge_all(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict of all runs. Skips count only if there is nothing else."""
-    return worst(each.verdict for each in judged if each.verdict is not Verdict.INCONCLUSIVE)
+    return worst(each for each in verdicts if each is not Verdict.INCONCLUSIVE)
 
 
 def clock(seconds: float) -> str:
@@ -107,17 +100,22 @@ def _noise(runs: Sequence[Run]) -> str:
     return ", ".join(parts)
 
 
-def _tell_table(suite: Suite, judged: Sequence[RunsRow], runs: Runs) -> None:
+def _values(row: WorkloadRow, runs: Sequence[Run]) -> Iterator[tuple[str, str, list[float]]]:
+    """The metrics of a row: name, unit, and the value in each run that has one."""
+    for name, unit in row.metrics.items():
+        yield name, unit, [value for run in runs if (value := run.value(name)) is not None]
+
+
+def _tell_table(rows: Mapping[str, WorkloadRow], judged: Judged, runs: Runs) -> None:
     """Print each row, its figures as median (minimum to maximum) over the runs, and its noise."""
-    for row in suite.rows:
-        mine = [each for each in judged if each.row == row.name]
+    for row in rows.values():
+        mine = [each for (name, _), each in judged.items() if name == row.name]
         done = [run for (name, _), run in runs.items() if name == row.name and run.status == "DONE"]
-        verdicts = [each.verdict for each in mine]
+        verdicts = [verdict for verdict, _ in mine]
         counts = ", ".join(f"{verdicts.count(each)} {mark}" for each, mark in _MARKS.items() if each in verdicts)
         timed = [run.seconds for run in done if run.process]
         tell(f"{row.name}: {counts or 'not run'}" + (f", {_figures(timed)} s" if timed else ""))
-        for name, unit in row.metrics.items():
-            values = [value for run in done if (value := run.value(name)) is not None]
+        for name, unit, values in _values(row, done):
             reasons = {why for run in done if (why := run.why_absent(name))}
             if values:
                 tell(f"    {name}  {_figures(values)} {unit}")
@@ -125,7 +123,7 @@ def _tell_table(suite: Suite, judged: Sequence[RunsRow], runs: Runs) -> None:
                 tell(f"    {name}  absent: {min(reasons)}")
         if noise := _noise(done):
             tell(f"    interference: {noise}")
-        for reason in dict.fromkeys(each.reason for each in mine if each.reason):
+        for reason in dict.fromkeys(reason for _, reason in mine if reason):
             tell(f"    {reason}")
 
 
@@ -145,37 +143,36 @@ def _histogram_lines(runs: Sequence[Run]) -> list[str]:
     return lines
 
 
-def _lava(suite: Suite, judged: Sequence[RunsRow], runs: Runs) -> str:
+def _lava(rows: Mapping[str, WorkloadRow], judged: Judged, runs: Runs) -> str:
     """The format that send-to-lava.sh of Linaro's test-definitions reads: test, result; metrics with value and unit."""
     lines = []
-    for row in suite.rows:
-        mine = [each for each in judged if each.row == row.name]
-        lines.append(f"{row.name} {_LAVA[judge_all(mine)]}")
-        done = [runs[row.name, each.run] for each in mine if each.verdict is Verdict.PASS]
-        for name, unit in row.metrics.items():
-            values = [value for run in done if (value := run.value(name)) is not None]
+    for row in rows.values():
+        mine = {key: verdict for key, (verdict, _) in judged.items() if key[0] == row.name}
+        lines.append(f"{row.name} {_LAVA[judge_all(mine.values())]}")
+        done = [runs[key] for key in mine if mine[key] is Verdict.PASS]
+        for name, unit, values in _values(row, done):
             if values:
                 lines.append(f"{row.name}.{name} pass {statistics.median(values):.9g} {unit}")
     return "\n".join(lines) + "\n"
 
 
 def conclude(options: RunOptions, suite: Suite, plan: RunPlan, out: Path) -> tuple[Verdict, bool]:
-    rows = {row.name: row for row in suite.rows}
+    rows = suite.rows
     runs = {(run.row, run.number): read_run(out / run.file) for run in plan.order}
-    ordered = sorted(plan.order, key=lambda run: (plan.rows.index(run.row), run.number))
-    judged = [judge_run(rows[run.row], run.number, runs[run.row, run.number]) for run in ordered]
-    _tell_table(suite, judged, runs)
+    ordered = sorted(runs, key=lambda key: (plan.rows.index(key[0]), key[1]))
+    judged = {key: judge_run(rows[key[0]], runs[key]) for key in ordered}
+    _tell_table(rows, judged, runs)
     if options.lava:
-        write_atomic(options.lava, _lava(suite, judged, runs))
-    return judge_all(judged), any(lacks_program(rows[name], run) for (name, _), run in runs.items())
+        write_atomic(options.lava, _lava(rows, judged, runs))
+    verdict = judge_all(verdict for verdict, _ in judged.values())
+    return verdict, any(lacks_program(rows[name], run) for (name, _), run in runs.items())
 
 
 def _row(run: Run) -> WorkloadRow | None:
     """The row of this run: from its plan, or else the row of the suite `quick` for the same program."""
     if run.plan:
-        suite = load_suite(run.plan.suite) if run.plan.suite in suite_names() else None
-        return next((row for row in suite.rows if row.name == run.row), None) if suite else None
-    row = next((row for row in load_suite("quick").rows if row.program == run.tool), None)
+        return load_suite(run.plan.suite).rows.get(run.row) if run.plan.suite in suite_names() else None
+    row = next((row for row in load_suite("quick").rows.values() if row.program == run.tool), None)
     return msgspec.structs.replace(row, name=row.program) if row else None
 
 
@@ -196,20 +193,21 @@ def report(directory: Path) -> Verdict:
             raise SchedlineError(f"{path}: no suite has a row for {run.row}", "move the file elsewhere")
         rows[row.name] = row
         runs[row.name, 1 + sum(each == row.name for each, _ in runs)] = run
-    judged = [judge_run(rows[name], number, run) for (name, number), run in runs.items()]
+    judged = {key: judge_run(rows[key[0]], run) for key, run in runs.items()}
     for plan in (*directory.glob(PLAN), *sorted(directory.glob(f"*/{PLAN}"))):
         for planned in read_plan(plan).order:
             if not plan.with_name(planned.file).exists():
                 print(f"{planned.row}, run {planned.number}: {plan.with_name(planned.file)} is missing")
-                judged.append(RunsRow(planned.row, planned.number, Verdict.ERROR, "its file is missing"))
-    suite = Suite(directory.name, "brought home", tuple(rows[name] for name in sorted(rows)))
-    _tell_table(suite, judged, runs)
-    for row in suite.rows:
-        for line in _histogram_lines([run for (name, _), run in runs.items() if name == row.name]):
-            tell(f"{row.name}: {line}" if line.startswith("h") else line)
+                # The runs above are numbered as they were found.
+                judged[planned.row, -len(judged)] = Verdict.ERROR, "its file is missing"
+    rows = dict(sorted(rows.items()))
+    _tell_table(rows, judged, runs)
+    for each in rows:
+        for line in _histogram_lines([run for (name, _), run in runs.items() if name == each]):
+            tell(f"{each}: {line}" if line.startswith("h") else line)
     machine = next(iter(runs.values())).fingerprint
     boots = {run.fingerprint["boot_id"] for run in runs.values()}
     tell(f"measured on: {machine['machine']}; {machine['kernel']}; boots: {len(boots)}")
-    verdict = judge_all(judged)
+    verdict = judge_all(each for each, _ in judged.values())
     print(f"verdict: {verdict.value}")
     return verdict

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
@@ -70,27 +69,23 @@ class WorkloadRow(Strict, frozen=True, kw_only=True):
         return [word.format(cpus=cpus, half_cpus=max(1, cpus // 2)) for word in self.arguments]
 
 
-@dataclass(frozen=True)
-class Suite:
-    """Rows, and what they are for. gates: the gates files of configs/gates/ whose every metric the rows measure."""
+class Suite(Strict, frozen=True, kw_only=True):
+    """A file of configs/workloads/: rows by name, and what they are for.
+
+    Attributes:
+        include: suites whose rows are added.
+        gates: the gates files of configs/gates/ whose every metric the rows measure.
+    """
 
     name: str
-    about: str
-    rows: tuple[WorkloadRow, ...]
-    gates: tuple[str, ...] = ()
-
-    def digest(self) -> str:
-        text = json.dumps([[msgspec.structs.asdict(row), row.to_argv()] for row in self.rows], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-class SuiteFile(Strict, frozen=True):
-    """A file of configs/workloads/. include: suites whose rows are added. gates: see Suite."""
-
     about: Word
     include: tuple[Word, ...] = ()
     gates: tuple[Word, ...] = ()
     rows: dict[str, WorkloadRow] = msgspec.field(default_factory=dict)
+
+    def digest(self) -> str:
+        rows = [[msgspec.structs.asdict(row), row.to_argv()] for row in self.rows.values()]
+        return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def suite_names() -> list[str]:
@@ -102,24 +97,24 @@ def load_suite(name: str) -> Suite:
     path = SUITES / f"{name}.toml"
     if name not in suite_names():
         raise SchedlineError(f"no suite {name!r}", nearest(name, suite_names()))
-    found = read_toml(path, SuiteFile, keys="name", below=("rows",))
+    found = read_toml(path, Suite, stem="name", keys="name", below=("rows",))
     rows: dict[str, WorkloadRow] = {}
     for number, other in enumerate(found.include):
         if other not in suite_names():
             refuse(path, ("include", number), f"names an unknown suite: {other}", nearest(other, suite_names()))
-        for row in load_suite(other).rows:
-            if rows.setdefault(row.name, row) != row:
-                refuse(path, ("include", number), f"has a second row {row.name}", "rename one of them")
+        for key, row in load_suite(other).rows.items():
+            if rows.setdefault(key, row) != row:
+                refuse(path, ("include", number), f"has a second row {key}", "rename one of them")
     if twice := sorted(rows.keys() & found.rows.keys()):
         refuse(path, ("rows", twice[0]), "is a row of a suite that it includes", "rename one of them")
     rows |= found.rows
     if not rows:
         refuse(path, (), "has no rows", "CONTRIBUTING.md says what a row needs")
-    return Suite(name, found.about, tuple(rows.values()), found.gates)
+    return msgspec.structs.replace(found, rows=rows)
 
 
 def chosen(suite: Suite, only: Sequence[str]) -> Suite:
-    names = [row.name for row in suite.rows]
-    if unknown := [name for name in only if name not in names]:
-        raise SchedlineError(f"{suite.name} has no row {unknown[0]!r}", f"choose among {', '.join(names)}")
-    return Suite(suite.name, suite.about, tuple(row for row in suite.rows if not only or row.name in only))
+    if unknown := [name for name in only if name not in suite.rows]:
+        raise SchedlineError(f"{suite.name} has no row {unknown[0]!r}", f"choose among {', '.join(suite.rows)}")
+    rows = {name: row for name, row in suite.rows.items() if not only or name in only}
+    return msgspec.structs.replace(suite, rows=rows)

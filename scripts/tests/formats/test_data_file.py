@@ -31,7 +31,7 @@ from schedlib.layout.compile import LayoutData
 from schedlib.layout.variables import VariableContracts
 from schedlib.names import arch_names, change_ids, workload_rows
 from schedlib.paths import CONFIGS
-from schedlib.runs.workload_suites import SuiteFile
+from schedlib.runs.workload_suites import Suite
 from schedlib.suggest.suggest_job import fixed_members
 from schedlib.tree.changes import Change
 from schedlib.tree.debian import Series
@@ -203,7 +203,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "layout.toml": lambda path: read_toml(path, LayoutData, keys="name", below=("arch", "group")),
     "known-races.toml": lambda path: explained((), path),
     "topologies": lambda path: read_toml(path, Topology, stem="name"),
-    "workloads": lambda path: read_toml(path, SuiteFile, keys="name", below=("rows",)),
+    "workloads": lambda path: read_toml(path, Suite, stem="name", keys="name", below=("rows",)),
     "contracts": read_contract,
     "contracts/variables.toml": lambda path: read_toml(path, VariableContracts),
     "gates": lambda path: load_gate(str(path)),

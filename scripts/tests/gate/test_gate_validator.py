@@ -97,9 +97,9 @@ def test_what_the_tool_itself_calls_failed_is_no_result(campaign: Campaign) -> N
     code, said = campaign.told()
     assert code == 2 and "it reports the status 1" in said
     path = campaign.save(campaign.base, run("base", "c", 1, [metric(5)], process=ended | {"reported": 1}))
-    row = next(row for row in load_suite("quick").rows if row.program == "rt_wakeup")
+    row = next(row for row in load_suite("quick").rows.values() if row.program == "rt_wakeup")
     row = replace(row, work="timer.p99", metrics={"timer.p99": "ns"})
-    assert judge_run(row, 1, read_run(path)).reason == "it reports the status 1"
+    assert judge_run(row, read_run(path))[1] == "it reports the status 1"
 
 
 def test_no_control_character_of_a_name_reaches_the_terminal(

@@ -61,7 +61,7 @@ def emitted(row: WorkloadRow) -> set[str]:
 def keys_of(suite: Suite, place: Path) -> set[tuple[str, str]]:
     """The tools and metrics that the gate finds in one boot of a suite."""
     campaign = Campaign(place)
-    for number, row in enumerate(suite.rows):
+    for number, row in enumerate(suite.rows.values()):
         found = [metric(0.0, name=name, unit="x", kind="exact", direction="neither") for name in emitted(row)]
         content = run("base", "first", number, found, tool=row.tool or row.program)
         content["plan"] = {"suite": suite.name, "digest": "0", "row": row.name, "run": 1, "seed": 1}

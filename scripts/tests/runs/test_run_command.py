@@ -257,7 +257,7 @@ def test_a_tool_that_hangs_is_ended(play: Place, monkeypatch: pytest.MonkeyPatch
     place = play.directory / "place"
     place.mkdir()
     row = WorkloadRow(name="bench", tool="hackbench", seconds=1, work="tasks", metrics={"tasks": "tasks"})
-    found = measure.measure(row, place, programs=None, fingerprint=KNOWN, no_fifo="").run
+    found = measure.measure(row, place, programs=None, fingerprint=KNOWN, no_fifo="")[0]
     assert found.status == "ERROR"
     assert found.reason.startswith("stopped after 1 s")
     assert found.process and found.process.timed_out and found.process.exit_status is None

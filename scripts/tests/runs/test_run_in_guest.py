@@ -252,8 +252,8 @@ def test_tools_are_taken_along_with_what_they_load(tools: Path, tmp_path: Path) 
     suite = guest_runs.for_guest(chosen(load_suite("quick"), ["hackbench-quick", "cyclictest-quick"]), 6)
     todo = guest_runs.queued(suite, 1, 1, guest_runs.rows_left_out(suite, "x86_64"))
     # cyclictest is not installed, so the guest does not get its run.
-    assert [each.name for each in todo] == ["identity", "hackbench-quick-1"]
-    assert guest_runs.why_not_in_guest(suite.rows[0], "x86_64") == (
+    assert [*todo] == ["identity", "hackbench-quick-1"]
+    assert guest_runs.why_not_in_guest(suite.rows["cyclictest-quick"], "x86_64") == (
         "cyclictest is not installed: package rt-tests",
         True,
     )
@@ -268,7 +268,7 @@ def test_tools_are_taken_along_with_what_they_load(tools: Path, tmp_path: Path) 
 
 
 def test_what_cannot_run_in_the_guest_is_a_skip_with_the_reason(tools: Path) -> None:
-    row = next(row for row in load_suite("quick").rows if row.name == "hackbench-quick")
+    row = load_suite("quick").rows["hackbench-quick"]
     assert guest_runs.why_not_in_guest(row, "x86_64") == ("", False)
     why, missing = guest_runs.why_not_in_guest(row, "arm64")
     assert "not for arm64" in why and not missing
@@ -294,15 +294,15 @@ def test_a_shell_that_the_guest_cannot_run_is_not_taken(
 
 
 def test_servers_are_started_by_their_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = guest_runs.QueuedRun("tbench-quick-1", next(r for r in load_suite("quick").rows if r.tool == "tbench"))
-    files = guest_runs.guest_files([guest_runs.IDENTITY, server], tmp_path)
+    server = next(row for row in load_suite("quick").rows.values() if row.tool == "tbench")
+    files = guest_runs.guest_files({"identity": guest_runs.IDENTITY, "tbench-quick-1": server}, tmp_path)
     assert files["/runs/001/about"].read_text().split()[2:] == ["1B5B"]
     assert files["/runs/001/server"].read_text() == "#!/bin/sh\nexec tbench_srv\n"
 
 
 def test_a_guest_has_the_cpus_that_its_runs_are_told_of() -> None:
     suite = guest_runs.for_guest(load_suite("quick"), 8)
-    words = {row.name: row.to_argv() for row in suite.rows}
+    words = {name: row.to_argv() for name, row in suite.rows.items()}
     assert words["hackbench-quick"][-1] == "4"
     assert suite.digest() != guest_runs.for_guest(load_suite("quick"), 6).digest()
 

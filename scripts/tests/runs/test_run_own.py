@@ -23,7 +23,7 @@ from schedlib.guest.selftests import flags
 from schedlib.kernel.machine import fingerprint
 from schedlib.runs import measure as measure_module
 from schedlib.runs.measure import measure, skipped
-from schedlib.runs.runs_report import RunsRow, judge_all, judge_run, lacks_program
+from schedlib.runs.runs_report import judge_all, judge_run, lacks_program
 from schedlib.runs.tool_process import Finished, run_guarded, why_no_fifo
 from schedlib.runs.workload_suites import WorkloadRow
 from schedlib.tree.selftest_programs import DIRECTORY
@@ -41,7 +41,7 @@ STORM = WorkloadRow(
 
 def run(programs: Path, place: Path) -> Run:
     place.mkdir()
-    found = measure(STORM, place, programs=programs, fingerprint=fingerprint(), no_fifo="").run
+    found = measure(STORM, place, programs=programs, fingerprint=fingerprint(), no_fifo="")[0]
     plain(found)
     return found
 
@@ -65,7 +65,7 @@ def test_a_run_of_ours_is_one_of_the_plan(place: Place, tmp_path: Path) -> None:
     assert found.process and found.process.argv[0] == "sleep_storm"
     assert found.process.exit_status == 0
     assert found.noise and found.noise.seconds > 0
-    assert judge_run(STORM, 1, found).verdict is Verdict.PASS
+    assert judge_run(STORM, found)[0] is Verdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_what_it_wrote_is_held_against_how_it_ended(
     text: str, ending: str, verdict: Verdict, reason: str, tmp_path: Path
 ) -> None:
     found = run(played(tmp_path / "programs", text, ending), tmp_path / "place")
-    judged = judge_run(STORM, 1, found)
-    assert judged.verdict is verdict
-    assert judged.reason.startswith(reason) if reason else not judged.reason
+    judged, why = judge_run(STORM, found)
+    assert judged is verdict
+    assert why.startswith(reason) if reason else not why
 
 
 def test_a_guard_that_was_killed_is_said(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_tool_is_not_trusted_when_the_clock_of_the_wall_was_set(
     monkeypatch.setattr(measure_module, "_version", lambda *_: "")
     monkeypatch.setattr(measure_module, "why_not", lambda *_: ("", False))
     row = WorkloadRow(name="bench", tool="hackbench", seconds=300, work="tasks", metrics={"tasks": "tasks"})
-    found = measure(row, tmp_path, programs=None, fingerprint=fingerprint(), no_fifo="").run
+    found = measure(row, tmp_path, programs=None, fingerprint=fingerprint(), no_fifo="")[0]
     plain(found)
     assert found.status == status
     assert found.noise and found.noise.clock_step_s == pytest.approx(seconds, abs=0.09)
@@ -170,15 +170,14 @@ def test_the_flags_are_those_of_the_makefile() -> None:
     ],
 )
 def test_a_failure_hides_an_error_and_a_skip_nothing(verdicts: list[str], expected: str) -> None:
-    judged = [RunsRow("row", 1, Verdict[each], "") for each in verdicts]
-    assert judge_all(judged).value == expected
+    assert judge_all(Verdict[each] for each in verdicts).value == expected
 
 
 def test_only_a_program_that_is_not_here_is_one_to_install() -> None:
     head = Head("sleep_storm", "2026-11-22T04:34:01Z", 1.5, KNOWN)
     failed = run_of(head, Reading(error="exit status 1: libnuma is not installed"))
-    assert (judge_run(STORM, 1, failed).verdict, lacks_program(STORM, failed)) == (Verdict.ERROR, False)
+    assert (judge_run(STORM, failed)[0], lacks_program(STORM, failed)) == (Verdict.ERROR, False)
     for required, verdict in ((True, Verdict.ERROR), (False, Verdict.INCONCLUSIVE)):
-        found = skipped(head, STORM, "sleep_storm is somewhere else", missing=True).run
+        found = skipped(head, STORM, "sleep_storm is somewhere else", missing=True)[0]
         row = msgspec.structs.replace(STORM, required=required)
-        assert (judge_run(row, 1, found).verdict, lacks_program(row, found)) == (verdict, required)
+        assert (judge_run(row, found)[0], lacks_program(row, found)) == (verdict, required)

@@ -25,20 +25,20 @@ MACHINE = {"machine_name": "m", "kernel": "7.3", "build_id": "b", "boot_id": "1"
 
 def test_rows_are_known_without_reading_them() -> None:
     for name in suite_names():
-        assert workload_rows(name) == tuple(row.name for row in load_suite(name).rows)
+        assert workload_rows(name) == tuple(load_suite(name).rows)
 
 
 def test_the_commands_of_the_mails_are_theirs_and_groups_are_never_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = {row.name: row.arguments for row in load_suite("mails").rows}
+    rows = {name: row.arguments for name, row in load_suite("mails").rows.items()}
     cyclictest = list(rows["cyclictest-mail"])
     assert cyclictest[:7] == ["-t", "-i200", "-h", "32", "-m", "-p", "95"]
     assert cyclictest[cyclictest.index("-D") + 1] == "60"
     assert rows["storm-mail"] == ("-m", "1", "-l", "13", "-c", "4800")
     assert {"--cyclic", "{cpus}", "--cyclic-policy", "fifo", "--minimize"} <= set(rows["stress-ng-mail"])
-    ffmpeg = next(row for row in load_suite("mails").rows if row.tool == "ffmpeg")
+    ffmpeg = next(row for row in load_suite("mails").rows.values() if row.tool == "ffmpeg")
     assert ffmpeg.to_argv()[0] == "--seconds" and ffmpeg.realtime and not ffmpeg.required
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {3})
-    row = next(row for row in load_suite("rt").rows if row.tool == "pi_stress")
+    row = next(row for row in load_suite("rt").rows.values() if row.tool == "pi_stress")
     assert row.to_argv()[row.to_argv().index("-g") + 1] == "1"
 
 
