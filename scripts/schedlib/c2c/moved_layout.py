@@ -88,7 +88,7 @@ def relaid_as(
     """The same for layouts of some structures, by tag. `source` is for messages, `name` for the result."""
     structures, changed, there = dict(observed.known.structures), {}, f"it has {', '.join(sorted(observed.tags))}"
     for tag, each in wanted.items():
-        if tag not in structures or not observed.objects_of(tag):
+        if tag not in structures or tag not in observed.tags:
             raise SchedlineError(f"{source}: {tag} is no structure of this trace", there)
         changed[tag] = _relaid(source, tag, structures[tag], each)
         structures[tag] = changed[tag].structure

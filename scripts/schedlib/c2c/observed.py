@@ -216,12 +216,8 @@ class Observed:
 
     @property
     def tags(self) -> set[str]:
-        """The structures whose objects were watched, in whole or in part."""
+        """The structures whose objects were watched."""
         return {watch.tag for watch in self.watches if watch.tag and not watch.prefix}
-
-    def objects_of(self, tag: str) -> dict[str, Watch]:
-        """The watches of a structure's objects, by key; without the memory behind their pointers."""
-        return {watch.key: watch for watch in self.watches if watch.tag == tag and not watch.prefix}
 
     def resolver(self, guest: ObservedGuest, line: int) -> Resolver:
         return Resolver(self.known, line, self.watches, guest.raw.instances, everything=self.everything)

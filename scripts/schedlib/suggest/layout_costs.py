@@ -12,12 +12,10 @@ from msgspec import structs
 
 from schedlib.c2c.c2c_options import LINES
 from schedlib.c2c.moved_layout import StructureLayout, relaid_as, up
-from schedlib.c2c.objects import Instance, Watch
 from schedlib.c2c.observed import Observed, ObservedGuest, Player, played
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure
 from schedlib.layout.members import Structure
-from schedlib.suggest.suggest_report import LayoutCosts
 
 _WORD = 8
 _NAME = re.compile(r"\.?\w+|\[\d+\]")
@@ -30,68 +28,44 @@ _OTHER_SLAB = ("slab ", "kmalloc-")
 class Embedded:
     """Where a structure lies in others: the inode in a file system's own inode, the runqueue of a class in struct rq.
 
-    A trace names the objects that were allocated. Here they are divided, so that the structure inside is an object of
-    its own, and its layouts become those of the structures around it. `places`: by structure around it the paths of the
-    members, and their offsets.
+    A trace names the objects that were allocated. `places`: by structure around it the paths of the members, and their
+    offsets.
     """
 
     tag: str
     size: int
     places: Mapping[str, tuple[tuple[str, int], ...]]
 
-    def named(self, observed: Observed) -> Observed:
-        """The same guests, with the structures inside as objects of their own."""
-        around = {watch.key: watch for watch in observed.watches if self._is_around(watch)}
-        if not around:
-            return observed
+    def objects(self, observed: Observed, guest: ObservedGuest) -> Iterator[tuple[int, int]]:
+        """Address and size of each object of the structure, by itself or inside of another one."""
+        watches = {watch.key: watch for watch in observed.watches if not watch.prefix}
+        for each in guest.raw.instances:
+            watch = watches.get(each.key)
+            if watch and watch.tag == self.tag:
+                yield each.address, each.size
+            for _, offset in self.places.get(watch.tag, ()) if watch else ():
+                yield each.address + offset, self.size
+
+    def fields(self, observed: Observed) -> Sequence[MappedField]:
+        """Those of the structure, of which the guests have an object."""
         known = observed.known.structures
-        if self.tag not in observed.tags:
-            known = {**known, self.tag: self._structure(known)}
-        pieces = {key: list(self._pieces(watch)) for key, watch in around.items()}
-        watches = [watch for watch in observed.watches if watch.key not in around]
-        watches += [piece for row in pieces.values() for piece, _ in row]
-        return replace(
-            observed,
-            known=replace(observed.known, structures=known),
-            watches=tuple(watches),
-            guests=tuple(_divided(guest, pieces) for guest in observed.guests),
-        )
+        if self.tag in observed.tags:
+            return known[self.tag].fields
+        around, ((path, offset), *_) = next(each for each in self.places.items() if each[0] in observed.tags)
+        return [
+            structs.replace(field, offset=field.offset - offset, path=field.path.removeprefix(f"{path}."))
+            for field in known[around].fields
+            if field.path.startswith(f"{path}.")
+        ]
 
     def moved(self, observed: Observed, layout: StructureLayout) -> tuple[dict[str, StructureLayout], Embedded]:
         """The layouts of the traced structures if the one inside has this one, and where it then lies in them."""
         # The trace may have objects that are nothing else.
         found = {self.tag: layout} if self.tag in observed.tags else {}
         places = {}
-        for tag in {watch.tag for watch in observed.watches if self._is_around(watch)}:
+        for tag in observed.tags & self.places.keys():
             found[tag], places[tag] = self._around(observed.known.structures[tag], tag, layout)
         return found, Embedded(self.tag, layout.size or self.size, places)
-
-    def _is_around(self, watch: Watch) -> bool:
-        return watch.tag in self.places and not watch.prefix and not watch.offset and watch.tag != self.tag
-
-    def _structure(self, known: Mapping[str, MappedStructure]) -> MappedStructure:
-        tag, rows = next((tag, rows) for tag, rows in self.places.items() if tag in known)
-        path, offset = rows[0]
-        fields = tuple(
-            MappedField(field.offset - offset, field.size, field.path[len(path) + 1 :], field.pointee)
-            for field in known[tag].fields
-            if field.path.startswith(f"{path}.")
-        )
-        return MappedStructure(self.size, fields)
-
-    def _pieces(self, watch: Watch) -> Iterator[tuple[Watch, int]]:
-        """The parts of an object, and their offsets: what is inside, and what is around it."""
-        at = 0
-        for _, offset in (*self.places[watch.tag], ("", watch.size)):
-            if offset > at:
-                part = structs.replace(watch, key=f"{watch.key}+{at}", offset=at, size=offset - at, optional=True)
-                yield structs.replace(part, address=watch.address + (0 if watch.hops else at)), at
-            if offset < watch.size:
-                inside = structs.replace(
-                    watch, key=f"{self.tag}@{watch.key}+{offset}", owner=self.tag, tag=self.tag, offset=0
-                )
-                yield structs.replace(inside, size=self.size, optional=True), offset
-            at = offset + self.size
 
     def _around(
         self, structure: MappedStructure, tag: str, layout: StructureLayout
@@ -115,15 +89,6 @@ class Embedded:
 
 def _between(structure: MappedStructure, first: int, end: int) -> Iterator[MappedField]:
     return (field for field in structure.fields if first <= field.offset < end)
-
-
-def _divided(guest: ObservedGuest, pieces: Mapping[str, list[tuple[Watch, int]]]) -> ObservedGuest:
-    instances = []
-    for each in guest.raw.instances:
-        rows = [(watch.key, offset, watch.size) for watch, offset in pieces.get(each.key, [])]
-        for key, offset, size in rows or [(each.key, 0, each.size)]:
-            instances.append(Instance(key, each.cpu, each.address + offset, size, each.epoch))
-    return replace(guest, raw=replace(guest.raw, instances=tuple(instances)))
 
 
 def embedded(structure: Structure, traces: Sequence[Observed]) -> Embedded:
@@ -150,11 +115,11 @@ def places_in(around: MappedStructure, structure: Structure) -> Iterator[tuple[s
             yield outer, begin
 
 
-def refuse_absent(observed: Observed, tag: str) -> None:
-    """SchedlineError, with the reason, if a guest has no object of a structure; the trace has its objects divided."""
-    keys = observed.objects_of(tag)
-    if all(any(each.key in keys for each in guest.raw.instances) for guest in observed.guests):
+def refuse_absent(observed: Observed, where: Embedded) -> None:
+    """SchedlineError, with the reason, if a guest has no object of a structure."""
+    if all(any(where.objects(observed, guest)) for guest in observed.guests):
         return
+    tag = where.tag
     workload = observed.parameters.workload
     there = ", ".join(sorted(observed.tags))
     if not observed.everything:
@@ -173,72 +138,30 @@ def refuse_absent(observed: Observed, tag: str) -> None:
     )
 
 
-def starts(observed: Observed, tag: str) -> Iterator[int]:
-    """Where the objects of a structure begin in the guest of the middle quantum."""
-    objects = observed.objects_of(tag)
-    for each in observed.middle.raw.instances:
-        if each.key in objects:
-            yield each.address - objects[each.key].offset
-
-
-@dataclass(frozen=True)
-class TracedWorkload:
-    """A trace, and whether the search may not see it."""
-
-    observed: Observed
-    held_out: bool
-
-    @property
-    def name(self) -> str:
-        chosen = self.observed.parameters
-        return f"{chosen.workload}, {chosen.cpus} CPUs" + (f", {chosen.topology}" if chosen.topology else "")
-
-
-def on_lines_of(observed: Observed, tag: str) -> list[Counts]:
+def on_lines_of(observed: Observed, where: Embedded) -> list[Counts]:
     """The counts on all lines that a structure has bytes on, for each quantum: also those of what lies beside it."""
-    keys, line = observed.objects_of(tag), observed.parameters.line
-    found = []
+    line, found = observed.parameters.line, []
     for guest in observed.guests:
         lines: set[int] = set()
-        for each in guest.raw.instances:
-            if each.key in keys:
-                lines.update(range(each.address // line, (each.address + each.size - 1) // line + 1))
+        for address, size in where.objects(observed, guest):
+            lines.update(range(address // line, (address + size - 1) // line + 1))
         found.append(Counts.sum(each.counts for each in guest.raw.records if each.address // line in lines))
     return found
 
 
 def replayed(
-    program: Path,
-    workload: TracedWorkload,
-    where: Embedded,
-    name: str,
-    layouts: Mapping[int, StructureLayout],
-    place: Path,
-) -> LayoutCosts:
-    """The costs of a layout, which is given for each size of lines, by playing a trace with replay.c (`program`)."""
-    observed, player = workload.observed, Player(program, workload.observed.parameters)
-    own = observed.parameters.line
+    program: Path, observed: Observed, where: Embedded, layouts: Mapping[int, StructureLayout], place: Path
+) -> tuple[list[Counts], dict[str, int]]:
+    """What a layout, given for each size of lines, costs in a trace that replay.c (`program`) plays.
+
+    Returns the counts of each quantum, and the misses of the middle one by the size of longer lines.
+    """
+    player, own = Player(program, observed.parameters), observed.parameters.line
 
     def counts(guests: Observed, line: int) -> list[Counts]:
         wanted, after = where.moved(guests, layouts[line])
-        moved = played(player, relaid_as(guests, wanted, name, name, place), line)
-        return on_lines_of(after.named(moved), where.tag)
+        return on_lines_of(played(player, relaid_as(guests, wanted, where.tag, where.tag, place), line), after)
 
     middle = replace(observed, guests=(observed.middle,))
     longer = {str(line): counts(middle, line)[0].misses for line in LINES if line != own}
-    return costs_of(name, workload, counts(observed, own), longer, measured=False)
-
-
-def costs_of(
-    name: str, workload: TracedWorkload, counts: Sequence[Counts], longer: dict[str, int], *, measured: bool
-) -> LayoutCosts:
-    return LayoutCosts(
-        layout=name,
-        workload=workload.name,
-        held_out=workload.held_out,
-        measured=measured,
-        misses=tuple(each.misses for each in counts),
-        upgrades=tuple(each.upgrades for each in counts),
-        false_shared=tuple(each.false_shared for each in counts),
-        longer_lines=longer,
-    )
+    return counts(observed, own), longer

@@ -18,10 +18,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 
-from schedlib.c2c.observed import Observed, ObservedGuest
+from schedlib.c2c.observed import ObservedGuest
 from schedlib.errors import SchedlineError
 from schedlib.process import clean_environment, dying_with_us
-from schedlib.suggest.layout_costs import starts
 from schedlib.suggest.movable import Arrangement, Movable
 
 _BATCH = 400
@@ -85,12 +84,14 @@ class _Program:
 
 
 class LineCosts(ExitStack):
-    """The costs of lines in several traces, each in the guest of its middle quantum. A context.
+    """The costs of lines in several guests, each with the addresses of the objects. A context.
 
     `hot`: for each part, its pieces that some CPU accessed: offset in the part, and the piece's bit.
     """
 
-    def __init__(self, program: Path, traces: Sequence[Observed], structure: Movable, place: Path) -> None:
+    def __init__(
+        self, program: Path, traces: Sequence[tuple[ObservedGuest, Iterable[int]]], structure: Movable, place: Path
+    ) -> None:
         offsets, _ = structure.offsets(structure.start, structure.line)
         rows: list[str] = []
         pieces: dict[int, list[tuple[int, int]]] = {}  # for each part: offset in the part, number
@@ -103,11 +104,11 @@ class LineCosts(ExitStack):
         super().__init__()
         self._programs = []
         try:
-            for number, observed in enumerate(traces):
+            for number, (guest, starts) in enumerate(traces):
                 file = place / f"map-{number}"
-                objects = (f"object {start:x}\n" for start in sorted(set(starts(observed, structure.tag))))
+                objects = (f"object {start:x}\n" for start in sorted(set(starts)))
                 file.write_text("".join([*rows, *objects]))
-                found = _Program(program, observed.middle, file, len(rows))
+                found = _Program(program, guest, file, len(rows))
                 self.callback(found.close)
                 self._programs.append(found)
         except BaseException:

@@ -23,6 +23,7 @@ from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.contracts.contract_rules import Rules, our_rules, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
+from schedlib.formats.c2c_document import Counts
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
 from schedlib.git import git
@@ -35,7 +36,7 @@ from schedlib.names import pack_names
 from schedlib.paths import CONFIGS
 from schedlib.progress import say, step
 from schedlib.suggest import layout_costs, suggest_report
-from schedlib.suggest.layout_costs import Embedded, TracedWorkload, embedded, refuse_absent, starts
+from schedlib.suggest.layout_costs import Embedded, embedded, refuse_absent
 from schedlib.suggest.member_text import Body, body_of, moved_pieces
 from schedlib.suggest.movable import Arrangement, Movable, movable, sharing_together
 from schedlib.suggest.search import LineCosts, Search
@@ -121,8 +122,10 @@ def pinned_of(tag: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Case:
+    """`workloads`: the traces by their names; the search sees the first ones."""
+
     options: SuggestOptions
-    workloads: list[TracedWorkload]
+    workloads: dict[str, Observed]
     tree: Tree
     subject: BuiltKernel
     structure: Movable
@@ -131,6 +134,28 @@ class _Case:
     file: str
     place: Path
     out: Path
+
+    @property
+    def seen(self) -> list[str]:
+        return [*self.workloads][: len(self.options.trace)]
+
+    @property
+    def first(self) -> Observed:
+        return self.workloads[self.seen[0]]
+
+    def costs(
+        self, layout: str, name: str, counts: Sequence[Counts], longer: dict[str, int], *, measured: bool = False
+    ) -> LayoutCosts:
+        return LayoutCosts(
+            layout=layout,
+            workload=name,
+            held_out=name not in self.seen,
+            measured=measured,
+            misses=tuple(each.misses for each in counts),
+            upgrades=tuple(each.upgrades for each in counts),
+            false_shared=tuple(each.false_shared for each in counts),
+            longer_lines=longer,
+        )
 
 
 def suggest(options: SuggestOptions) -> Verdict:
@@ -153,7 +178,7 @@ def suggest(options: SuggestOptions) -> Verdict:
             schema="suggest-1",
             tool=TOOL,
             started=started,
-            fingerprint=dict(case.workloads[0].observed.fingerprint),
+            fingerprint=dict(case.first.fingerprint),
             struct=options.struct,
             file=case.file,
             status=suggest_report.status_of(costs, has_measured=False),
@@ -179,7 +204,7 @@ def suggest(options: SuggestOptions) -> Verdict:
 
 def _case(options: SuggestOptions, place: Path, out: Path) -> _Case:
     workloads, tag = _workloads(options, place), options.struct
-    traces = [each.observed for each in workloads]
+    traces = [*workloads.values()]
     first, tree = traces[0], open_tree(cache_dir(), options.tree)
     planned = source(tree, measurement_of(first, options))
     commit, there = planned.composition.commit, first.fingerprint.get("commit", "")
@@ -194,32 +219,29 @@ def _case(options: SuggestOptions, place: Path, out: Path) -> _Case:
     body = body_of(tree.read(file, commit) or "", tag, file)
     known = read_members(subject.vmlinux, [tag])[tag]
     where = embedded(known, traces)
-    divided = [where.named(each) for each in traces]
-    for each in divided:
-        refuse_absent(each, tag)
+    for each in traces:
+        refuse_absent(each, where)
     if inside := [f"{around}.{path}" for around, rows in where.places.items() for path, _ in rows]:
         say(f"struct {tag} lies in {', '.join(inside)}, too: their lines count with it")
     body = sharing_together(known, body)
-    fields = divided[0].known.structures[tag].fields
-    structure = movable(known, fields, body, first.parameters.line, pinned_of(tag))
+    structure = movable(known, where.fields(first), body, first.parameters.line, pinned_of(tag))
     return _Case(options, workloads, tree, subject, structure, body, where, file, place, out)
 
 
-def _workloads(options: SuggestOptions, place: Path) -> list[TracedWorkload]:
-    found: list[TracedWorkload] = []
+def _workloads(options: SuggestOptions, place: Path) -> dict[str, Observed]:
+    found: dict[str, Observed] = {}
     for number, path in enumerate((*options.trace, *options.held_out)):
         with step(f"reading {path}"):
             observed = traced(path, _directory(place / f"trace-{number}"))
-        each = TracedWorkload(observed, number >= len(options.trace))
-        first = found[0].observed if found else observed
+        chosen, first = observed.parameters, next(iter(found.values()), observed)
         if observed.fingerprint["build_id"] != first.fingerprint["build_id"]:
             raise SchedlineError(f"{path} is a trace of another kernel", "make all traces with the same kernel")
-        if observed.parameters.line != first.parameters.line:
+        if chosen.line != first.parameters.line:
             raise SchedlineError(f"{path} was made with other lines", "make all traces with the same --line")
-        if each.name in {one.name for one in found}:
-            next_step = "name each workload once; a held-out one is another one"
-            raise SchedlineError(f"two traces are of {each.name}", next_step)
-        found.append(each)
+        name = f"{chosen.workload}, {chosen.cpus} CPUs" + (f", {chosen.topology}" if chosen.topology else "")
+        if name in found:
+            raise SchedlineError(f"two traces are of {name}", "name each workload once; a held-out one is another one")
+        found[name] = observed
     return found
 
 
@@ -240,19 +262,20 @@ def _searched(case: _Case, held: Held) -> tuple[Arrangement, int]:
     most = options.bytes if options.bytes is not None else up(size, structure.line)
     if most < size:
         raise SchedlineError(f"--bytes {most}: struct {options.struct} has {size} bytes today", "allow at least these")
-    seen = [case.where.named(each.observed) for each in case.workloads if not each.held_out]
-    begins = _beginnings(seen, structure)
+    middles = [(case.workloads[name], case.workloads[name].middle) for name in case.seen]
+    seen = [(guest, [at for at, _ in case.where.objects(observed, guest)]) for observed, guest in middles]
+    begins = _beginnings([start for _, starts in seen for start in starts], structure)
     with LineCosts(plugin_guest.line_counter(cache_dir()), seen, structure, case.place) as costs:
         search = Search(structure, costs, most, held.allow, begins)
         with step("searching"):
             return search.best(RESTARTS, _SEED, lambda text: say(f"  {text}")), search.tried
 
 
-def _beginnings(seen: Sequence[Observed], structure: Movable) -> dict[int, int]:
+def _beginnings(starts: Sequence[int], structure: Movable) -> dict[int, int]:
     """Where on a line of each size the search takes the objects to begin: where most of them do."""
     found = {}
     for line in LINES:
-        there = Counter(start % line for each in seen for start in starts(each, structure.tag))
+        there = Counter(start % line for start in starts)
         ((found[line], most),) = there.most_common(1)
         if len(there) > 1 and line == structure.line:
             say(
@@ -266,11 +289,12 @@ def _counted(case: _Case, found: Arrangement) -> tuple[LayoutCosts, ...]:
     structure, costs = case.structure, []
     program, sides = plugin_guest.replayer(cache_dir()), ((TODAY, structure.start), (SUGGESTED, found))
     with step("playing the traces with each layout"):
-        for number, workload in enumerate(case.workloads):
-            for name, each in sides:
+        for number, (name, observed) in enumerate(case.workloads.items()):
+            for side, each in sides:
                 layouts = {line: structure.layout(each, line) for line in LINES}
-                place = _directory(case.place / f"layout-{number}-{name}")
-                costs.append(layout_costs.replayed(program, workload, case.where, name, layouts, place))
+                place = _directory(case.place / f"layout-{number}-{side}")
+                counts = layout_costs.replayed(program, observed, case.where, layouts, place)
+                costs.append(case.costs(side, name, *counts))
     return tuple(costs)
 
 
@@ -288,7 +312,7 @@ def _proven(case: _Case, found: SuggestDocument, arrangement: Arrangement) -> Su
         status = suggest_report.status_of(costs, has_measured=all(row.workload in ran for row in costs))
         found = structs.replace(found, costs=costs, status=status)
     if found.status == "gain":
-        chosen = case.workloads[0].observed.parameters
+        chosen = case.first.parameters
         said = suggest_report.message(found, f"{chosen.cpus} CPUs, lines of {chosen.line} bytes")
         base = case.subject.planned.composition.commit
         commit = put_files(case.tree, base, {case.file: text.encode()}, said, sender(case.tree))
@@ -302,22 +326,21 @@ def _measured(case: _Case, arrangement: Arrangement, text: str) -> Iterator[Layo
     cache, tag, composition = cache_dir(), case.options.struct, case.subject.planned.composition
     commit = put_files(case.tree, composition.commit, {case.file: text.encode()}, "A suggested order of members\n")
     changed = replace(composition, commit=with_tests(case.tree, commit))
-    asked = measurement_of(case.workloads[0].observed, case.options)
+    asked = measurement_of(case.first, case.options)
     made = built(cache, source(case.tree, asked, changed), case.place / "changed")
     offsets = case.structure.members(arrangement, case.structure.line)
     there = read_members(made.vmlinux, [tag])[tag]
     wrong = [each.name for each in there.members if each.size and offsets.get(each.name, each.offset) != each.offset]
     if wrong:
         raise SchedlineError(f"the compiler puts {tag}.{wrong[0]} elsewhere than was computed", "report this structure")
-    for number, workload in enumerate(case.workloads):
-        if workload.observed.parameters.workload not in WORKLOADS:
-            say(f"{workload.name} is no built-in workload: it is not run again")
+    for number, (name, trace) in enumerate(case.workloads.items()):
+        if trace.parameters.workload not in WORKLOADS:
+            say(f"{name} is no built-in workload: it is not run again")
             continue
         place = _directory(case.place / f"run-{number}")
-        observed = observe(cache, made, measurement_of(workload.observed, case.options), place, case.out, taped=False)
-        where = embedded(there, [observed])
-        counts = layout_costs.on_lines_of(where.named(observed), where.tag)
-        yield layout_costs.costs_of(SUGGESTED, workload, counts, {}, measured=True)
+        observed = observe(cache, made, measurement_of(trace, case.options), place, case.out, taped=False)
+        counts = layout_costs.on_lines_of(observed, embedded(there, [observed]))
+        yield case.costs(SUGGESTED, name, counts, {}, measured=True)
 
 
 def with_others(order: list[int], rest: list[int]) -> list[int]:

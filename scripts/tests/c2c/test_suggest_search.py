@@ -26,7 +26,7 @@ from schedlib.c2c.c2c_options import SuggestOptions
 from schedlib.c2c.kernel_map import Units
 from schedlib.c2c.moved_layout import StructureLayout
 from schedlib.c2c.objects import Watch
-from schedlib.c2c.observed import Observed, read_record
+from schedlib.c2c.observed import Observed, ObservedGuest, read_record
 from schedlib.c2c.plugin_guest import COUNT_LINES
 from schedlib.contracts.contract_rules import Clause, our_rules
 from schedlib.errors import SchedlineError
@@ -38,12 +38,10 @@ from schedlib.suggest import search as search_module
 from schedlib.suggest import suggest_job
 from schedlib.suggest.layout_costs import (
     Embedded,
-    TracedWorkload,
     embedded,
     places_in,
     refuse_absent,
     replayed,
-    starts,
 )
 from schedlib.suggest.member_text import body_of
 from schedlib.suggest.movable import Arrangement, Movable, movable
@@ -88,6 +86,11 @@ def observed(place: Path, accesses: list[str], objects: int = 1, *, everything: 
     return toy_results.observed(place, accesses, size=96, fields=fields, at=at, everything=everything)
 
 
+def guests(seen: Observed) -> list[tuple[ObservedGuest, list[int]]]:
+    """The guest of the middle quantum, and where its objects begin."""
+    return [(seen.middle, [each.address for each in seen.middle.raw.instances])]
+
+
 def mixed(seed: int, objects: int) -> list[str]:
     draw = random.Random(seed)  # noqa: S311
     return [
@@ -104,7 +107,7 @@ def test_the_sum_over_lines_is_what_the_model_counts(
 ) -> None:
     accesses = [each for each in mixed(seed, 3) if int(each.split()[2], 16) % 4096 + int(each.split()[3]) <= 96]
     seen = observed(tmp_path, accesses, 3)
-    with LineCosts(program, [seen], toy(), tmp_path) as costs:
+    with LineCosts(program, guests(seen), toy(), tmp_path) as costs:
         search = Search(toy(), costs, 96, weights={line: 1.0}, price=0)
         (found,) = search.misses(toy().start, line)
     watched = [f"watch {AT + 4096 * at:x} 96 1" for at in range(3)]
@@ -131,7 +134,7 @@ def searched(
     **more: Any,
 ) -> tuple[Arrangement, list[int], list[int]]:
     """The order that is found, its misses, and those of today."""
-    with LineCosts(program, [seen], toy(), place) as costs:
+    with LineCosts(program, guests(seen), toy(), place) as costs:
         search = Search(toy(), costs, most, weights={64: 1.0}, **{"price": 0.5, **more})
         found = search.best(2, 1, lambda _: None)
         check(found, search)
@@ -189,7 +192,7 @@ def test_the_promises_of_a_contract_are_asked_of_each_order(monkeypatch: pytest.
 def test_where_objects_begin_on_a_line_decides_what_shares_one(program: Path, tmp_path: Path) -> None:
     """m3 and m4 share a line only if objects begin at byte 0 of one: at byte 32, m4 is the first of the next."""
     seen = observed(tmp_path, ping(f"0 load {at('m3')}", f"1 store {at('m4')}"))
-    with LineCosts(program, [seen], toy(), tmp_path) as costs:
+    with LineCosts(program, guests(seen), toy(), tmp_path) as costs:
 
         def misses(begins: dict[int, int], order: Arrangement) -> list[int]:
             return Search(toy(), costs, 192, begins=begins).misses(order, 64)
@@ -224,7 +227,7 @@ def test_a_damaged_tape_is_refused(program: Path, tmp_path: Path) -> None:
     assert tape is not None
     tape.write_bytes(tape.read_bytes()[:-3])
     with pytest.raises(SchedlineError, match="a trace cannot be read: c2c: the trace is cut off"):
-        LineCosts(program, [seen], toy(), tmp_path)
+        LineCosts(program, guests(seen), toy(), tmp_path)
 
 
 @pytest.mark.parametrize("everything", [False, True])
@@ -238,8 +241,8 @@ def test_a_replay_with_the_found_order_has_the_costs_that_were_searched(
     found, after, before = searched(program, tmp_path, seen)
     layouts = {line: toy().layout(found, line) for line in (64, 128, 256)}
     where = Embedded("root_domain", 96, {})
-    row = replayed(replay.program, TracedWorkload(seen, held_out=False), where, "x", layouts, tmp_path)
-    assert list(row.misses) == after < before
+    counts, _ = replayed(replay.program, seen, where, layouts, tmp_path)
+    assert [each.misses for each in counts] == after < before
 
 
 def cost(layout: str, misses: tuple[int, ...], workload: str = "rt", **more: Any) -> LayoutCosts:
@@ -320,22 +323,12 @@ def shells(place: Path, *accesses: str) -> Observed:
     )
 
 
-def test_an_object_is_divided_into_what_is_inside_and_what_is_around(tmp_path: Path) -> None:
-    found = WHERE.named(shells(tmp_path))
-    resolver = found.resolver(found.middle, 64)
-    places = [resolver.place(AT + 192 + at, 0) for at in (0, 8, BEGIN, BEGIN + 90, 136)]
-    assert [(each.owner, each.offset, each.path) for each in places] == [
-        ("shell", 0, "lock"),
-        ("shell", 8, "(hole)"),
-        ("inode", 0, "i_a"),
-        ("inode", 90, "i_l"),
-        ("shell", 136, "last"),
-    ]
-    # At 40 and, 192 bytes further, at 40 again; on lines of 128 bytes at two places.
-    assert [start % 64 for start in starts(found, "inode")] == [40, 40]
-    assert [start % 128 for start in starts(found, "inode")] == [40, 104]
-    nowhere = Embedded("inode", 96, {})
-    assert nowhere.named(shells(tmp_path)).watches == shells(tmp_path).watches
+def test_objects_inside_of_others_are_found_there(tmp_path: Path) -> None:
+    seen = shells(tmp_path)
+    starts = [AT + BEGIN, AT + 192 + BEGIN]
+    assert [*WHERE.objects(seen, seen.middle)] == [(start, 96) for start in starts]
+    assert [*WHERE.fields(seen)] == [*INODE]
+    assert [*Embedded("inode", 96, {}).objects(seen, seen.middle)] == []
 
 
 def inode(name: str, number: int = 0) -> str:
@@ -355,9 +348,8 @@ SHARED = 20 * [
 
 
 def misses(replay: Replay, place: Path, layout: StructureLayout) -> int:
-    workload = TracedWorkload(shells(place, *SHARED), held_out=False)
     layouts = dict.fromkeys((64, 128, 256), layout)
-    return replayed(replay.program, workload, WHERE, "x", layouts, place).misses[0]
+    return replayed(replay.program, shells(place, *SHARED), WHERE, layouts, place)[0][0].misses
 
 
 def test_what_lies_beside_it_on_its_lines_is_counted_with_it(replay: Replay, tmp_path: Path) -> None:
@@ -432,19 +424,19 @@ def test_a_compiler_moves_the_structures_around_as_far(more: str, tmp_path: Path
 
 
 def test_what_a_trace_does_not_have_is_refused_with_the_reason(tmp_path: Path) -> None:
-    seen = WHERE.named(shells(tmp_path))
-    refuse_absent(seen, "inode")
+    seen = shells(tmp_path)
+    refuse_absent(seen, WHERE)
     # The table knows a file, but none was shared.
     file = {**seen.known.structures, "file": MappedStructure(8, (MappedField(0, 8, "f_ref", ""),))}
     private = replace(seen, known=replace(seen.known, structures=file))
-    with pytest.raises(SchedlineError, match="no two CPUs used a line of the same file; they shared inode, shell"):
-        refuse_absent(private, "file")
+    with pytest.raises(SchedlineError, match="no two CPUs used a line of the same file; they shared shell"):
+        refuse_absent(private, Embedded("file", 8, {}))
     slab = Watch("slab x:64", "slab x", "", 0, 64, "", per_cpu=False, address=0, hops=(0,), optional=True)
     with pytest.raises(SchedlineError, match="a sock may lie, but does not know where: slab x"):
-        refuse_absent(replace(seen, watches=(*seen.watches, slab)), "sock")
+        refuse_absent(replace(seen, watches=(*seen.watches, slab)), Embedded("sock", 8, {}))
     some = replace(seen, parameters=structs.replace(seen.parameters, objects=("rq",)))
-    with pytest.raises(SchedlineError, match="a trace of rt has no file, only inode, shell") as caught:
-        refuse_absent(some, "file")
+    with pytest.raises(SchedlineError, match="a trace of rt has no file, only shell") as caught:
+        refuse_absent(some, Embedded("file", 8, {}))
     assert "--objects file" in caught.value.next_step
 
 
