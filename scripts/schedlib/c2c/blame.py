@@ -94,7 +94,7 @@ def _fields_file(observed: Observed, guest: ObservedGuest, block: int) -> tuple[
     """
     resolver = observed.resolver(guest, block)
     on_address = Counter[tuple[int, int]]()
-    for record in guest.raw.records:
+    for record in guest.records:
         on_address[record.address, record.epoch] += record.counts.misses
     places = {each: resolver.place(*each) for each in on_address}
     lines = {each: line_name(place) for each, place in places.items()}
@@ -120,7 +120,7 @@ def _fields_file(observed: Observed, guest: ObservedGuest, block: int) -> tuple[
         for watch, offset, size, name in reversed(fields)
         if name in groups
     ]
-    for instance in guest.raw.instances:
+    for instance in guest.instances:
         on_blocks = range(instance.address // block, (instance.address + instance.size - 1) // block + 1)
         if not instance.epoch and any(number * block in tried for number in on_blocks):
             text.append(f"object {numbers[instance.key]} {instance.address:x} {instance.size}")

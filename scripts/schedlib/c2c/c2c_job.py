@@ -29,7 +29,7 @@ from schedlib.c2c.kernel_map import KernelMap, cached_as, kernel_map
 from schedlib.c2c.memory_map import memory_map, named, plan_lines
 from schedlib.c2c.moved_layout import relaid
 from schedlib.c2c.objects import PER_CPU_OFFSETS, Watch, watches
-from schedlib.c2c.observed import Observed, ObservedGuest, Player, keep_trace, pcs_of, played, result_of, traced
+from schedlib.c2c.observed import Observed, Player, keep_trace, pcs_of, played, result_of, traced
 from schedlib.c2c.plugin_guest import Measurement, parameters_of
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.errors import SchedlineError
@@ -211,8 +211,8 @@ def observe(
         tape = place / f"quantum-{quantum}.tape" if taped else None
         words = plugin_guest.argv(asked, quantum, made.kernel.image, archive, library, place / "plan", out, tape)
         with step(f"{chosen.workload} on {chosen.cpus} CPUs, quantum {quantum}"):
-            operations, raw = plugin_guest.measured(words, logs / f"quantum-{quantum}.log", out, asked)
-        there = {each.key for each in raw.instances}
+            guest = plugin_guest.measured(words, logs / f"quantum-{quantum}.log", out, asked)
+        there = {each.key for each in guest.instances}
         for watch in looked_at:
             if watch.key not in there and not (watch.prefix or watch.optional):
                 raise SchedlineError(
@@ -220,11 +220,11 @@ def observe(
                     "leave it out, or give the guest a --topology in which it has one",
                 )
         if memory:
-            named_too, instances = named(known, memory, raw)
+            named_too, instances = named(known, memory, guest)
             there = {watch.key for watch in looked_at}
             looked_at += tuple(watch for watch in named_too if watch.key not in there)
-            raw = replace(raw, instances=raw.instances + instances)
-        guests.append(ObservedGuest(quantum, operations, raw, tape))
+            guest = replace(guest, instances=guest.instances + instances)
+        guests.append(replace(guest, quantum=quantum, tape=tape))
     binaries = (library, *(files[name] for name in sorted(files)))
     fingerprint = {
         "tree": planned.tree.origin,

@@ -18,7 +18,7 @@ from msgspec import structs
 from schedlib.c2c.c2c_options import KINDS
 from schedlib.c2c.kernel_map import KernelMap, Symbol, Units, cached_as, last_before
 from schedlib.c2c.objects import UNNAMED, Instance, Resolver, Watch, watches
-from schedlib.c2c.observed import PAGE, MemoryPage, Raw
+from schedlib.c2c.observed import PAGE, MemoryPage, ObservedGuest
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Address, MappedStructure, Place
 from schedlib.formats.data_file import read_toml
@@ -201,7 +201,7 @@ def plan_lines(memory: MemoryMap) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def named(known: KernelMap, memory: MemoryMap, raw: Raw) -> tuple[tuple[Watch, ...], tuple[Instance, ...]]:
+def named(known: KernelMap, memory: MemoryMap, raw: ObservedGuest) -> tuple[tuple[Watch, ...], tuple[Instance, ...]]:
     """An object for each address that was counted outside of watched objects; their epoch is 0."""
     namer = MemoryNames(known, memory, raw)
     there: dict[str, Watch] = {}
@@ -216,7 +216,7 @@ def named(known: KernelMap, memory: MemoryMap, raw: Raw) -> tuple[tuple[Watch, .
 class MemoryNames:
     """Names any address of a kernel that is outside of watched objects, from what was read of its memory."""
 
-    def __init__(self, known: KernelMap, memory: MemoryMap, raw: Raw) -> None:
+    def __init__(self, known: KernelMap, memory: MemoryMap, raw: ObservedGuest) -> None:
         self._known, self._memory = known, memory
         self._pages, self._areas = raw.pages, raw.areas
         # Where each CPU has its per-CPU variables, sorted: there may be hundreds of CPUs.
@@ -366,7 +366,7 @@ class AddressNames:
         self._resolver = Resolver(known, line, every, instances, everything=True)
         self._memory = None
         if memory and found and len(found.areas) == len(_BASES):
-            raw = Raw(
+            raw = ObservedGuest(
                 pages={each.address: each for each in found.pages},
                 areas=found.areas,
                 offsets=found.offsets,

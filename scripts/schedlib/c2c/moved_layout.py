@@ -14,7 +14,7 @@ from msgspec import structs
 
 from schedlib.c2c.kernel_map import KernelMap
 from schedlib.c2c.objects import Instance, Watch
-from schedlib.c2c.observed import Observed, ObservedGuest, Raw
+from schedlib.c2c.observed import Observed, ObservedGuest
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import C2C_FILE, MappedStructure, read_result
 from schedlib.formats.data_file import read_toml
@@ -188,7 +188,7 @@ def _moved(
     to: dict[tuple[str, int], int] = {}
     lines = []
     free = _FRESH
-    different = {(each.key, each.address): each for each in guest.raw.instances}.values()
+    different = {(each.key, each.address): each for each in guest.instances}.values()
     for cluster in _clusters(sorted(different, key=lambda each: (each.address, -each.size, numbers[each.key]))):
         if relaid_keys.keys().isdisjoint(each.key for each in cluster):
             continue
@@ -211,9 +211,9 @@ def _moved(
         structs.replace(each, address=to[each.key, each.address], size=room(each)[0])
         if (each.key, each.address) in to
         else each
-        for each in guest.raw.instances
+        for each in guest.instances
     )
-    return replace(guest, raw=Raw(instances, guest.raw.absent), moves=moves)
+    return replace(guest, instances=instances, again=(), moves=moves)
 
 
 def _clusters(objects: Iterable[Instance]) -> list[list[Instance]]:

@@ -13,7 +13,7 @@ import os
 import shutil
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -90,10 +90,11 @@ class MemoryPage(Strict, frozen=True):
 
 
 @dataclass(frozen=True)
-class Raw:
-    """The output of one guest; what stands from `pages` on is there if all of the kernel's memory was watched.
+class ObservedGuest:
+    """One guest; what stands from `pages` to `again` is there if all of the kernel's memory was watched.
 
     Attributes:
+        operations: of its program.
         absent: for each key, the number of CPUs that never had the object because a pointer to it was null.
         watched: accesses to watched lines.
         pages: those with lines that several CPUs used, by address.
@@ -101,8 +102,12 @@ class Raw:
         private: what was left out because only one CPU used it.
         arrays: for each structure of an array, the address of its first element, and how many it has.
         again: pages that something else used when counting began.
+        tape: its accesses, if they were kept.
+        moves: where objects and their fields are to lie when the tape is played, see scripts/c2c/moves.h.
     """
 
+    quantum: int = 0
+    operations: int = 0
     instances: tuple[Instance, ...] = ()
     absent: dict[str, int] = field(default_factory=dict)
     records: tuple[Record, ...] = ()
@@ -113,9 +118,11 @@ class Raw:
     private: PrivateLines | UnsetType = UNSET
     arrays: dict[str, tuple[int, int]] = field(default_factory=dict)
     again: tuple[int, ...] = ()
+    tape: Path | None = None
+    moves: Path | None = None
 
 
-def read_raw(path: Path) -> Raw:
+def read_raw(path: Path) -> ObservedGuest:
     """Read the plugin's output; SchedlineError if the file is missing or incomplete."""
     if not path.is_file():
         observed = "the plugin has written nothing: the stop marker of the guest's program was not reached"
@@ -123,7 +130,7 @@ def read_raw(path: Path) -> Raw:
     return parse_raw(path.read_text(), str(path))
 
 
-def parse_raw(text: str, name: str) -> Raw:
+def parse_raw(text: str, name: str) -> ObservedGuest:
     """Read the plugin's output, or that of scripts/c2c/replay.c; SchedlineError if it is incomplete."""
     try:
         return _read([line.split() for line in text.splitlines()])
@@ -131,7 +138,7 @@ def parse_raw(text: str, name: str) -> Raw:
         raise SchedlineError(f"{name} is not a file of the plugin, or is incomplete: {error}", "run again") from error
 
 
-def _read(rows: Sequence[Sequence[str]]) -> Raw:
+def _read(rows: Sequence[Sequence[str]]) -> ObservedGuest:
     if " ".join(rows[0]) != HEAD or rows[1][0] != "machine" or rows[-1][0] != "end" or rows[-2][0] != "seen":
         raise ValueError("no head, or no end")
     by_word: dict[str, list[Sequence[str]]] = {word: [] for word in _WORDS}
@@ -140,7 +147,7 @@ def _read(rows: Sequence[Sequence[str]]) -> Raw:
     records = tuple(map(read_record, by_word["record"]))
     if len(records) != int(rows[-1][1]):
         raise ValueError(f"{len(records)} records of {rows[-1][1]}")
-    return Raw(
+    return ObservedGuest(
         instances=tuple(
             Instance(key, int(cpu), int(address, 16), *map(int, sizes))
             for key, cpu, address, *sizes in by_word["object"]
@@ -170,41 +177,17 @@ def _page(address: str, kind: Any, cache: str = "", *numbers: str) -> MemoryPage
 
 
 @dataclass(frozen=True)
-class ObservedGuest:
-    """One guest, the operations of its program, and its accesses (`tape`), if they were kept.
-
-    `moves`: where objects and their fields are to lie when the tape is played, see scripts/c2c/moves.h.
-    """
-
-    quantum: int
-    operations: int
-    raw: Raw
-    tape: Path | None = None
-    moves: Path | None = None
-
-
-@dataclass(frozen=True)
 class Observed:
     """The guests of one measurement, and what they have in common. `watches` are in the order of the plan."""
 
     tool: str
     started: datetime
-    fingerprint: Mapping[str, str]
-    changes: Mapping[str, str]
+    fingerprint: dict[str, str]
+    changes: dict[str, str]
     parameters: TrafficParameters
     known: KernelMap
     watches: tuple[Watch, ...]
     guests: tuple[ObservedGuest, ...]
-
-    def head(self) -> dict[str, Any]:
-        """The fields of a CountedDocument."""
-        return {
-            "tool": self.tool,
-            "started": self.started,
-            "fingerprint": dict(self.fingerprint),
-            "changes": dict(self.changes),
-            "parameters": self.parameters,
-        }
 
     @property
     def middle(self) -> ObservedGuest:
@@ -220,7 +203,12 @@ class Observed:
         return {watch.tag for watch in self.watches if watch.tag and not watch.prefix}
 
     def resolver(self, guest: ObservedGuest, line: int) -> Resolver:
-        return Resolver(self.known, line, self.watches, guest.raw.instances, everything=self.everything)
+        return Resolver(self.known, line, self.watches, guest.instances, everything=self.everything)
+
+
+def _head(of: Observed | CountedDocument) -> dict[str, Any]:
+    """The fields of a CountedDocument."""
+    return {name: getattr(of, name) for name in CountedDocument.__struct_fields__}
 
 
 def result_of(observed: Observed) -> TrafficResult:
@@ -229,17 +217,17 @@ def result_of(observed: Observed) -> TrafficResult:
     absent: dict[str, int] = {}
     optional = {watch.key for watch in observed.watches if watch.optional}
     for guest in observed.guests:
-        raw, pages = guest.raw, set(guest.raw.again)
-        absent |= {key: number for key, number in raw.absent.items() if key not in optional}
+        pages = set(guest.again)
+        absent |= {key: number for key, number in guest.absent.items() if key not in optional}
         resolver = observed.resolver(guest, observed.parameters.line)
-        counted = rows(resolver, raw.records)
-        reused = (each.counts.misses for each in raw.records if not each.epoch and each.address & -PAGE in pages)
+        counted = rows(resolver, guest.records)
+        reused = (each.counts.misses for each in guest.records if not each.epoch and each.address & -PAGE in pages)
         again = sum(reused) if observed.everything else UNSET
-        used = variables(observed, resolver, raw.records) if observed.everything else UNSET
-        quanta.append(Quantum(guest.quantum, guest.operations, raw.watched, counted, raw.private, again, used))
+        used = variables(observed, resolver, guest.records) if observed.everything else UNSET
+        quanta.append(Quantum(guest.quantum, guest.operations, guest.watched, counted, guest.private, again, used))
     return TrafficResult(
         schema="c2c-1",
-        **observed.head(),
+        **_head(observed),
         watched=resolver.watched(),
         absent=dict(sorted(absent.items())),
         quanta=tuple(quanta),
@@ -299,7 +287,7 @@ class Player:
     def counts(self, guest: ObservedGuest, line: int, *, pairs: bool = False) -> ObservedGuest:
         """A guest with the counts for lines of this size, or pairs of them."""
         raw = parse_raw(self._said(guest, line, pairs), str(guest.tape))
-        return replace(guest, raw=replace(guest.raw, records=raw.records, watched=raw.watched, private=raw.private))
+        return replace(guest, records=raw.records, watched=raw.watched, private=raw.private)
 
     def groups(self, guest: ObservedGuest, line: int, fields: Path, *, pairs: bool = False) -> list[list[int]]:
         """The seven numbers of each group of fields, see scripts/c2c/blame.h."""
@@ -317,11 +305,11 @@ def played(player: Player, observed: Observed, line: int) -> Observed:
 
 def pcs_of(player: Player, observed: Observed) -> set[int]:
     """The addresses of all instructions that a replay may name, whatever its lines."""
-    return {record.pc for guest in observed.guests for record in player.counts(guest, max(LINES)).raw.records}
+    return {record.pc for guest in observed.guests for record in player.counts(guest, max(LINES)).records}
 
 
 class TracedGuest(Strict, frozen=True):
-    """One guest; `length`: bytes of its tape. For the others see Raw."""
+    """One guest; `length`: bytes of its tape. For the others see ObservedGuest."""
 
     quantum: Positive
     operations: Positive
@@ -354,16 +342,14 @@ def keep_trace(path: Path, observed: Observed, pcs: Iterable[int]) -> None:
     """Write a trace of guests whose tapes were kept, with the instructions `pcs`; equal tapes give equal files."""
     tapes = [guest.tape for guest in observed.guests if guest.tape]
     guests = tuple(
-        TracedGuest(
-            each.quantum, each.operations, tape.stat().st_size, each.raw.instances, each.raw.absent, each.raw.again
-        )
+        TracedGuest(each.quantum, each.operations, tape.stat().st_size, each.instances, each.absent, each.again)
         for each, tape in zip(observed.guests, tapes, strict=True)
     )
     functions, data = observed.known.functions, observed.known.data
     last = {last_before(functions, pc) for pc in pcs}
     head = TraceHead(
         schema="c2c-trace-1",
-        **observed.head(),
+        **_head(observed),
         structures=dict(observed.known.structures),
         functions=tuple(functions[number] for number in sorted(last) if number >= 0),
         data=tuple(data[number] for number in sorted(_beside(data, observed.watches))),
@@ -406,23 +392,15 @@ def traced(path: Path, place: Path) -> Observed:
             if packed.read(1):
                 raise ValueError("more follows behind its last tape")
     except (EOFError, OSError, ValueError, zlib.error) as error:
-        known = {EOFError: "it is cut off", zlib.error: "it is damaged"}
-        why = known.get(type(error)) or getattr(error, "strerror", "") or str(error)
+        words = {EOFError: "it is cut off", zlib.error: "it is damaged"}
+        why = words.get(type(error)) or getattr(error, "strerror", "") or str(error)
         raise Refused(path, TraceHead, why, "schedline c2c --trace FILE writes one") from error
     guests = tuple(
-        ObservedGuest(each.quantum, each.operations, Raw(each.instances, each.absent, again=each.again), tape)
+        ObservedGuest(each.quantum, each.operations, each.instances, each.absent, again=each.again, tape=tape)
         for each, tape in zip(head.guests, tapes, strict=True)
     )
-    return Observed(
-        tool=TOOL,
-        started=head.started,
-        fingerprint=head.fingerprint,
-        changes=head.changes,
-        parameters=head.parameters,
-        known=KernelMap(head.fingerprint.get("build_id", ""), head.structures, head.functions, head.data),
-        watches=head.watches,
-        guests=guests,
-    )
+    known = KernelMap(head.fingerprint.get("build_id", ""), head.structures, head.functions, head.data)
+    return Observed(**_head(head) | {"tool": TOOL}, known=known, watches=head.watches, guests=guests)
 
 
 def _copy(packed: gzip.GzipFile, to: Path, length: int) -> None:

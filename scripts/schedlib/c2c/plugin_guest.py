@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from schedlib.c2c.c2c_options import (
     WORKLOADS,
     OwnProgram,
 )
-from schedlib.c2c.observed import Raw, read_raw
+from schedlib.c2c.observed import ObservedGuest, read_raw
 from schedlib.cache import contents_of, digest_of
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import TrafficParameters
@@ -305,8 +305,8 @@ def archive_of(kernel: Kernel, files: Mapping[str, Path], place: Path, own: OwnP
     return archive
 
 
-def measured(words: Sequence[str], log: Path, out: Path, asked: Measurement) -> tuple[int, Raw]:
-    """Run a guest under the plugin: its program's operations, and what the plugin wrote to `out`."""
+def measured(words: Sequence[str], log: Path, out: Path, asked: Measurement) -> ObservedGuest:
+    """Run a guest under the plugin, which writes to `out`."""
     done = run_guest(words, log, asked.timeout)
     text = done.log.read_text(errors="replace")
     for pattern, what in _TROUBLE:
@@ -324,4 +324,4 @@ def measured(words: Sequence[str], log: Path, out: Path, asked: Measurement) -> 
             "nothing was counted",
             "let it run both, or leave out --marked: then the whole program is counted",
         )
-    return int(ended.group(1)), read_raw(out)
+    return replace(read_raw(out), operations=int(ended.group(1)))

@@ -39,7 +39,7 @@ class Embedded:
     def objects(self, observed: Observed, guest: ObservedGuest) -> Iterator[tuple[int, int]]:
         """Address and size of each object of the structure, by itself or inside of another one."""
         watches = {watch.key: watch for watch in observed.watches if not watch.prefix}
-        for each in guest.raw.instances:
+        for each in guest.instances:
             watch = watches.get(each.key)
             if watch and watch.tag == self.tag:
                 yield each.address, each.size
@@ -145,7 +145,7 @@ def on_lines_of(observed: Observed, where: Embedded) -> list[Counts]:
         lines: set[int] = set()
         for address, size in where.objects(observed, guest):
             lines.update(range(address // line, (address + size - 1) // line + 1))
-        found.append(Counts.sum(each.counts for each in guest.raw.records if each.address // line in lines))
+        found.append(Counts.sum(each.counts for each in guest.records if each.address // line in lines))
     return found
 
 

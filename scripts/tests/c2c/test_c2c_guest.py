@@ -22,7 +22,7 @@ from schedlib.c2c.c2c_job import BuiltKernel, built, measure, observe, plan, sou
 from schedlib.c2c.c2c_options import ALL, SOURCES, TAGS
 from schedlib.c2c.kernel_map import kernel_map
 from schedlib.c2c.objects import Watch
-from schedlib.c2c.observed import Player, Raw, keep_trace, pcs_of, played, result_of, traced
+from schedlib.c2c.observed import ObservedGuest, Player, keep_trace, pcs_of, played, result_of, traced
 from schedlib.c2c.plugin_guest import DEFAULT_TARGET, Measurement, parameters_of
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
@@ -60,7 +60,7 @@ def made(request: pytest.FixtureRequest, series: Tree) -> Iterator[BuiltKernel]:
 
 def run_program(
     made: BuiltKernel, binary: Path, place: Path, text: str, tape: Path | None = None, asked: Measurement = PROGRAM
-) -> Raw:
+) -> ObservedGuest:
     """Run a program under the plugin with a plan; its accesses go to `tape`."""
     on = structs.replace(asked.parameters, on=made.planned.target.name)
     asked = replace(asked, parameters=on)
@@ -68,7 +68,7 @@ def run_program(
     archive = plugin_guest.archive_of(made.kernel, {"/init": binary}, place)
     library = plugin_guest.plugin(cache_dir())
     words = plugin_guest.argv(asked, 100, made.kernel.image, archive, library, place / "plan", place / "out", tape)
-    return plugin_guest.measured(words, place / "console.log", place / "out", asked)[1]
+    return plugin_guest.measured(words, place / "console.log", place / "out", asked)
 
 
 def watch_at(address: int, size: int, *hops: int) -> Watch:
@@ -202,12 +202,12 @@ def test_a_replay_is_what_the_guest_has_counted(made: BuiltKernel, tmp_path: Pat
     keep_trace(tmp_path / "one.trace", observed, pcs_of(player, observed))
     replayed = played(player, traced(tmp_path / "one.trace", kept), line)
     counted = observe(cache, made, asked_for(**watched, line=line), plain, plain, taped=False)
-    assert replayed.guests[0].raw == counted.guests[0].raw
+    assert replace(replayed.guests[0], tape=None) == counted.guests[0]
     again = structs.replace(result_of(replayed), started=observed.started)
     assert again == structs.replace(result_of(counted), started=observed.started)
     # The twin: other lines give other counts.
     other = player.counts(replayed.guests[0], 256 if line == 64 else 64)
-    assert other.raw.records != counted.guests[0].raw.records
+    assert other.records != counted.guests[0].records
 
 
 def test_all_memory_has_names(made: BuiltKernel, tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_all_memory_has_names(made: BuiltKernel, tmp_path: Path) -> None:
     assert rows == {row for row in result_of(some).quanta[0].rows if not row.neighbour}
     found = {row.owner for row in result.quanta[0].rows}
     assert "task_struct" in found
-    raw = whole.guests[0].raw
+    raw = whole.guests[0]
     root = next(each for each in raw.instances if each.key == "root_domain+0")
     page = raw.pages[root.address // 4096 * 4096]
     if page.kind == "slab":

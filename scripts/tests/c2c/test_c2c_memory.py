@@ -15,7 +15,7 @@ from replayed import Replay
 from schedlib.c2c.kernel_map import KernelMap, Symbol, Units
 from schedlib.c2c.memory_map import MemoryMap, MemoryNames, bases_of, named, plan_lines
 from schedlib.c2c.objects import Instance, Resolver
-from schedlib.c2c.observed import MemoryPage, Player, Raw, Record, parse_raw, read_raw, result_of
+from schedlib.c2c.observed import MemoryPage, ObservedGuest, Player, Record, parse_raw, read_raw, result_of
 from schedlib.c2c.traffic_report import sections
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Counts, MappedField, MappedStructure, PrivateLines, UsedVariable
@@ -66,7 +66,7 @@ PAGES = {
     DIRECT + 0x6000: MemoryPage(DIRECT + 0x6000, "stack", "", 0, 0, 0),
 }
 AREAS = (0xFFFFEA0000000000, DIRECT, 0xFFFFC90000000000)
-RAW = Raw(
+RAW = ObservedGuest(
     pages=PAGES,
     areas=AREAS,
     offsets=tuple((DIRECT + (at << 30) - 0xFFFFFFFF81800000) % (1 << 64) for at in (2, 3)),
@@ -162,11 +162,11 @@ def test_who_reads_and_writes_each_variable(replay: Replay, tmp_path: Path) -> N
     ]
     toy = toy_results.observed(tmp_path, entries, at=(), everything=True)
     player = Player(replay.program, toy.parameters)
-    counted = player.counts(toy.guests[0], 64).raw
+    counted = player.counts(toy.guests[0], 64)
     raw = replace(RAW, records=counted.records, private=counted.private)
     watches, instances = named(KNOWN, MEMORY, raw)
-    guest = replace(toy.guests[0], raw=replace(raw, instances=instances))
-    result = result_of(replace(toy, known=KNOWN, watches=watches, guests=(guest,)))
+    guests = (replace(raw, quantum=1, operations=1, instances=instances),)
+    result = result_of(replace(toy, known=KNOWN, watches=watches, guests=guests))
     expected = (UsedVariable("jiffies", False, 4, 1), UsedVariable("per-CPU a_variable", True, 3, 2))
     assert result.middle.variables == expected
     shared, per_cpu = (
@@ -228,7 +228,7 @@ end 1
 
 def test_the_plugins_output_is_read_and_half_of_it_is_refused(tmp_path: Path) -> None:
     table = MemoryPage(DIRECT + 0x5000, "table", "", 0, 0, 0)
-    assert parse_raw(WRITTEN, "raw") == Raw(
+    assert parse_raw(WRITTEN, "raw") == ObservedGuest(
         instances=(Instance("root_domain+0", 0, 0x1000, 64, 1),),
         absent={"sched_domain+0": 1},
         records=(Record(0x1000, 4, "load", TEXT, Counts(accesses=3, hits=2, cold=1, essential=1), 0, cpus=0b10),),

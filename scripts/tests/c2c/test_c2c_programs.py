@@ -126,7 +126,7 @@ def test_each_kind_of_memory_has_known_answers(series: Tree, tmp_path: Path, mon
     places = ((0, "store"), (8, "store"), (64, "rmw"), (128, "load"), (136, "store"))
     for name, word in starts.items():
         start = int(word, 16)
-        records = [each for each in observed.guests[0].raw.records if start <= each.address < start + 192]
+        records = [each for each in observed.guests[0].records if start <= each.address < start + 192]
         assert by_place(records, start) == dict(zip(places, in_turns(n), strict=True)), name
         assert {resolver.place(each.address, each.epoch).owner for each in records} == {name}
         # The objects of other kernel code are in the same slab.

@@ -167,9 +167,9 @@ def test_a_replay_of_a_trace_is_what_was_counted(tmp_path: Path, player: Player,
     observed = traced(trace, again)
     keep(tmp_path / "again.trace", player, observed)
     assert (tmp_path / "again.trace").read_bytes() == trace.read_bytes()
-    guests = tuple(replace(guest, raw=replace(guest.raw, again=pages)) for guest in observed.guests)
+    guests = tuple(replace(guest, again=pages) for guest in observed.guests)
     keep(tmp_path / "again.trace", player, replace(observed, guests=guests))
-    assert {guest.raw.again for guest in traced(tmp_path / "again.trace", again).guests} == {pages}
+    assert {guest.again for guest in traced(tmp_path / "again.trace", again).guests} == {pages}
 
 
 def test_a_damaged_trace_is_refused(tmp_path: Path, trace: Path) -> None:
@@ -219,7 +219,7 @@ def test_objects_on_one_line_move_together(tmp_path: Path, player: Player, obser
     watches = (structs.replace(observed.watches[0], size=32), structs.replace(observed.watches[0], key="next", size=32))
     guest = observed.guests[0]
     instances = tuple(
-        structs.replace(guest.raw.instances[0], key=watch.key, address=0x10000 + 32 * number, size=32)
+        structs.replace(guest.instances[0], key=watch.key, address=0x10000 + 32 * number, size=32)
         for number, watch in enumerate(watches)
     )
     structure = structs.replace(observed.known.structures["root_domain"], size=32)
@@ -229,7 +229,7 @@ def test_objects_on_one_line_move_together(tmp_path: Path, player: Player, obser
         observed,
         watches=watches,
         known=replace(observed.known, structures={"root_domain": structure}),
-        guests=(replace(guest, raw=replace(guest.raw, instances=instances), tape=tape),),
+        guests=(replace(guest, instances=instances, tape=tape),),
     )
     plain = counted(player, both)
     assert counted(player, both, layout_of(tmp_path, UNCHANGED)).quanta == plain.quanta

@@ -88,7 +88,7 @@ def observed(place: Path, accesses: list[str], objects: int = 1, *, everything: 
 
 def guests(seen: Observed) -> list[tuple[ObservedGuest, list[int]]]:
     """The guest of the middle quantum, and where its objects begin."""
-    return [(seen.middle, [each.address for each in seen.middle.raw.instances])]
+    return [(seen.middle, [each.address for each in seen.middle.instances])]
 
 
 def mixed(seed: int, objects: int) -> list[str]:

@@ -15,7 +15,7 @@ from schedlib import TOOL
 from schedlib.c2c import plugin_guest
 from schedlib.c2c.kernel_map import KernelMap, Symbol
 from schedlib.c2c.objects import Instance, Watch
-from schedlib.c2c.observed import Observed, ObservedGuest, Raw, Record
+from schedlib.c2c.observed import Observed, ObservedGuest, Record
 from schedlib.c2c.samples import Key, MeasuredDocument, Sampled, ScriptSums
 from schedlib.c2c.samples_job import measured_of
 from schedlib.formats.c2c_document import (
@@ -157,7 +157,7 @@ def observed(
         watches = [] if everything else [f"watch {each:x} {size} 1" for each in at]
         tape.write_bytes(tape_of([*watches, *entries]))
         instances = tuple(Instance(key, 0, each, size, 0 if everything else 1) for each in at)
-        guests.append(ObservedGuest(97 + 3 * number, ROUNDS + number, Raw(instances, {}, (), 0), tape))
+        guests.append(ObservedGuest(97 + 3 * number, ROUNDS + number, instances, tape=tape))
     known = KernelMap(
         "aa",
         {tag: MappedStructure(max(64, *(each.offset + each.size for each in fields)), tuple(fields))},
