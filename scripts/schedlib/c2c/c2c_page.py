@@ -22,11 +22,10 @@ from schedlib.c2c.traffic_report import (
     with_what_lies_beside,
 )
 from schedlib.formats.c2c_document import Counts, MappedField, TrafficResult, TrafficRow, Watched
-from schedlib.formats.svg import STYLE, Cell, DrawnLine, DrawnObject, Key, beside
+from schedlib.formats.svg import STYLE, Cell, DrawnLine, DrawnObject, Key, beside, by_line, shade
 from schedlib.formats.svg import picture as drawn
 from schedlib.progress import counted
 
-_PLAIN, _HOT = (250, 250, 250), (203, 24, 29)
 _MOST_LINES, _MOST_FUNCTIONS = 40, 4
 _NOTES = 250
 """Pixels for the notes to the right of a line."""
@@ -66,16 +65,9 @@ def picture(result: TrafficResult, *scale: TrafficResult, least: float = 0.0) ->
         if watched.fields and not watched.prefix:
             own = [row for row in rows if row.owner == watched.owner]
             objects.append(_object(result, watched, own, hottest, least))
-    shades = tuple((_colour(number / 4), str(round(hottest * number / 4))) for number in range(5))
+    shades = tuple((shade(number / 4), str(round(hottest * number / 4))) for number in range(5))
     about = f"misses by pure false sharing, quantum {result.middle.quantum}"
     return drawn(objects, Key(shades, 120, about, _MEANING), _NOTES)
-
-
-def _colour(share: float) -> str:
-    """From plain to hot; the square root keeps the smaller ones visible."""
-    weight = min(max(share, 0.0), 1.0) ** 0.5
-    red, green, blue = (round(low + (high - low) * weight) for low, high in zip(_PLAIN, _HOT, strict=True))
-    return f"#{red:02x}{green:02x}{blue:02x}"
 
 
 def _object(
@@ -87,36 +79,34 @@ def _object(
     about = f"{watched.owner}: {watched.size} bytes, {counted(watched.number, 'instance')}"
     if len(watched.skews) > 1 or skew:
         about += f", begins {', '.join(map(str, watched.skews))} bytes into a line"
-    shown = []
+    shown, fields = [], by_line(_cells(watched.fields, skew, by_path, hottest), result.line)
     enough = [number for number in most_missed(lines) if lines[number].misses >= least * whole]
     for number in sorted(enough[:_MOST_LINES]):
         counts, start = lines[number], number * result.line - skew
-        cells = tuple(_cells(start, result.line, watched.fields, by_path, hottest))
         on_line = [row for row in rows if row.line == number] if counts.misses >= _LINE_SHARE * whole else []
         hot = tuple(hot_fields(on_line, counts))
         said = f"{counts.false_shared} of {counts.misses} misses false"
-        shown.append(DrawnLine(number, f"{start:#x}", cells, said, hot))
+        shown.append(DrawnLine(number, f"{start:#x}", fields.get(number, ()), said, hot))
     return DrawnObject(about, result.line, tuple(shown))
 
 
 def _cells(
-    start: int, size: int, fields: Sequence[MappedField], rows: Mapping[str, Sequence[TrafficRow]], hottest: int
+    fields: Sequence[MappedField], skew: int, rows: Mapping[str, Sequence[TrafficRow]], hottest: int
 ) -> Iterator[Cell]:
-    """The fields on one line; of a union, only the first field is drawn."""
-    end = start
+    """The fields of an object, from the beginning of its first line on; of a union, only the first field is drawn."""
+    end = 0
     for field in fields:
-        first, last = max(field.offset, end), min(field.offset + field.size, start + size)
-        if first >= last:
+        first, end = max(field.offset, end), max(field.offset + field.size, end)
+        if first == end:
             continue
-        end = last
         own = rows.get(field.path, ())
         counts = Counts.sum(row.counts for row in own)
         about = (
             f"{field.path}: offset {field.offset}, {field.size} bytes, {counts.false_shared} false sharing of "
             f"{counts.misses} misses, {counts.accesses} accesses"
         )
-        colour = _colour(counts.false_shared / hottest if hottest else 0.0)
-        yield Cell(first - start, last - first, field.path, "\n".join([about, *users(own)]), colour)
+        colour = shade(counts.false_shared / hottest if hottest else 0.0)
+        yield Cell(skew + first, end - first, field.path, "\n".join([about, *users(own)]), colour)
 
 
 def hot_fields(rows: Sequence[TrafficRow], line: Counts) -> Iterator[str]:

@@ -14,15 +14,16 @@ from schedlib import TOOL
 from schedlib.c2c.c2c_options import C2cDiffOptions
 from schedlib.c2c.traffic_report import (
     COUNTS,
-    TITLES,
     CountName,
     Section,
     by_quantum,
+    columns,
     field_name,
     function_name,
     lines_of,
     middle,
     object_name,
+    ranked,
     spread,
 )
 from schedlib.errors import SchedlineError
@@ -33,8 +34,6 @@ from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Strict, Word
 from schedlib.progress import tell
 from schedlib.verdict import Verdict, worst
-
-_FIELDS, _FUNCTIONS = 40, 20
 
 
 class TrafficMetric(Strict, frozen=True):
@@ -94,18 +93,14 @@ def refuse_unlike(base: TrafficResult, candidate: TrafficResult) -> None:
         raise SchedlineError(observed, "measure both with the same options, on the same machine")
 
 
-def _both(
-    base: TrafficResult, candidate: TrafficResult, count: str, key: Callable[[TrafficRow], str]
-) -> dict[str, _Both]:
-    """A count in both results, by object, field or function."""
-
+def _both(base: TrafficResult, candidate: TrafficResult, key: Callable[[TrafficRow], str]) -> dict[str, list[_Both]]:
+    """The COUNTS of both results, by object, field or function."""
     one, other = (by_quantum(result, key, neighbours=False) for result in (base, candidate))
-
-    def column(side: TrafficResult, counts: Sequence[Counts] | None) -> tuple[int, ...]:
-        return tuple(int(getattr(each, count)) for each in counts or [Counts()] * len(side.quanta))
-
-    names = sorted(one.keys() | other.keys())
-    return {name: (column(base, one.get(name)), column(candidate, other.get(name))) for name in names}
+    none, nothing = ([Counts()] * len(result.quanta) for result in (base, candidate))
+    return {
+        name: [*zip(columns(one.get(name, none)), columns(other.get(name, nothing)), strict=True)]
+        for name in sorted(one.keys() | other.keys())
+    }
 
 
 def judge(base: TrafficResult, candidate: TrafficResult, metrics: Sequence[TrafficMetric]) -> TrafficDiffDocument:
@@ -116,13 +111,13 @@ def judge(base: TrafficResult, candidate: TrafficResult, metrics: Sequence[Traff
     """
     found = []
     for metric in metrics:
-        for name, both in _both(base, candidate, metric.count, field_name if "." in metric.of else object_name).items():
+        for name, both in _both(base, candidate, field_name if "." in metric.of else object_name).items():
             if metric.of in ("*", "*.*", name):
-                most = max(both[0]) * (1 + metric.budget / 100) + metric.floor
-                over = [number > most for number in both[1]]
+                one, other = both[COUNTS.index(metric.count)]
+                most = max(one) * (1 + metric.budget / 100) + metric.floor
+                over = [number > most for number in other]
                 verdict = Verdict.FAIL if all(over) else Verdict.INCONCLUSIVE if any(over) else Verdict.PASS
-                judged = JudgedTraffic(**asdict(metric), name=name, base=both[0], candidate=both[1], verdict=verdict)
-                found.append(judged)
+                found.append(JudgedTraffic(**asdict(metric), name=name, base=one, candidate=other, verdict=verdict))
     status = worst(each.verdict for each in found)
     return TrafficDiffDocument(schema="c2c-diff-1", tool=TOOL, status=status, metrics=tuple(found))
 
@@ -145,14 +140,11 @@ def text(base: TrafficResult, candidate: TrafficResult, found: TrafficDiffDocume
 def sections(base: TrafficResult, candidate: TrafficResult) -> list[Section]:
     found = []
     for title, key in (("Objects", object_name), ("Fields", field_name), ("Functions", function_name)):
-        most = _FUNCTIONS if key is function_name else _FIELDS
-        columns = {count: _both(base, candidate, count, key) for count in COUNTS}
-        rows = {name: [columns[count][name] for count in COUNTS] for name in columns["misses"]}
-        moves = {name: [-abs(middle(other) - middle(one)) for one, other in rows[name][:2]] for name in rows}
-        names = sorted(rows, key=lambda name: (moves[name], -middle(rows[name][1][0]), name))
-        told = [(name, *(_change(*both) for both in rows[name])) for name in names[:most]]
-        name, left_out = f"{title}: from the base to the candidate", max(len(names) - most, 0)
-        found.append(Section(name, (), (title[:-1].lower(), *TITLES), told, left_out=left_out))
+        both = _both(base, candidate, key)
+        moves = {name: [-abs(middle(other) - middle(one)) for one, other in both[name][:2]] for name in both}
+        names = sorted(both, key=lambda name: (moves[name], -middle(both[name][1][0]), name))
+        rows = [(name, *(_change(*each) for each in both[name])) for name in names]
+        found.append(ranked(title, f"{title}: from the base to the candidate", (), rows))
     return found
 
 

@@ -137,10 +137,10 @@ def sections(result: TrafficResult) -> list[Section]:
         _pairs(result),
         _hot_lines(result),
         *([_blame(result, result.blame)] if result.blame else []),
-        _ranked("Objects", tuple(_notes(result)), objects, _FIELDS),
+        _most_false("Objects", objects, *_notes(result)),
         *([_variables(result, result.middle.variables)] if result.middle.variables else []),
-        _ranked("Fields", ("median of the quanta, and their range",), fields, _FIELDS),
-        _ranked("Functions", (), functions, _FUNCTIONS),
+        _most_false("Fields", fields, "median of the quanta, and their range"),
+        _most_false("Functions", functions),
     ]
     if result.parameters.topology:
         hottest = most_missed({name: each[len(each) // 2] for name, each in functions.items()})[:_FUNCTIONS]
@@ -167,12 +167,22 @@ def by_quantum(
     return {name: [each.get(name, Counts()) for each in sums] for each in sums for name in each}
 
 
-def _ranked(title: str, said: tuple[str, ...], every: Mapping[str, Sequence[Counts]], most: int) -> Section:
-    """Names with TITLES, those with the most false sharing first."""
-    columns = {name: [[getattr(each, count) for each in every[name]] for count in COUNTS] for name in every}
-    names = sorted(columns, key=lambda name: (*(-middle(values) for values in columns[name][:2]), name))
-    rows = [(name, *map(spread, columns[name])) for name in names[:most]]
-    return Section(title, said, (title[:-1].lower(), *TITLES), rows, left_out=max(len(names) - most, 0))
+def columns(counts: Sequence[Counts]) -> list[tuple[int, ...]]:
+    """The COUNTS of some quanta."""
+    return [tuple(getattr(each, count) for each in counts) for count in COUNTS]
+
+
+def ranked(kind: str, title: str, said: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Section:
+    """A table of Objects, Fields or Functions with TITLES, the first ones."""
+    most = _FUNCTIONS if kind == "Functions" else _FIELDS
+    titles = (kind[:-1].lower(), *TITLES)
+    return Section(title, said, titles, rows[:most], left_out=max(len(rows) - most, 0))
+
+
+def _most_false(kind: str, every: Mapping[str, Sequence[Counts]], *said: str) -> Section:
+    cells = {name: columns(every[name]) for name in every}
+    names = sorted(cells, key=lambda name: (*(-middle(values) for values in cells[name][:2]), name))
+    return ranked(kind, kind, said, [(name, *map(spread, cells[name])) for name in names])
 
 
 def _variables(result: TrafficResult, used: Iterable[UsedVariable]) -> Section:

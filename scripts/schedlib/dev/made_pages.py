@@ -32,7 +32,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import MappedField, TrafficResult, read_result
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.formats.document import read
-from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, picture
+from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, by_line, picture, shade
 from schedlib.formats.tables import markdown, table
 from schedlib.gate.decision import MISSED
 from schedlib.gate.rules import load_gate
@@ -280,7 +280,7 @@ PARTS: Mapping[str, Callable[..., str]] = {
 """What a page may ask for; each takes the words behind its name."""
 
 _LINE, _FIRST = 64, 4
-_PLAIN, _HOT, _GROUP = (250, 250, 250), (203, 24, 29), "#c6dbef"
+_GROUP = "#c6dbef"
 
 
 def recorded_lines(file: str) -> Iterator[tuple[str, dict[int, tuple[int, str]]]]:
@@ -297,6 +297,12 @@ def recorded_lines(file: str) -> Iterator[tuple[str, dict[int, tuple[int, str]]]
             about = row
 
 
+def _object(heading: str, cells: Iterable[Cell]) -> DrawnObject:
+    """An object with its lines."""
+    lines = by_line(cells, _LINE).items()
+    return DrawnObject(heading, _LINE, tuple(DrawnLine(each, f"{each * _LINE:#x}", its) for each, its in sorted(lines)))
+
+
 def _first_line() -> str:
     """The first line of struct rq without and with the recorded patch; what the patch adds is red."""
     (_, before), (_, after) = recorded_lines("first-line.txt")
@@ -305,11 +311,10 @@ def _first_line() -> str:
     for about, cells in (("without the patch", before), ("with the patch", after)):
         drawn = []
         for start, (size, name) in cells.items():
-            color = _GROUP if name in known else _shade(1)
-            drawn.append(Cell(start % _LINE, size, name, f"{name}: offset {start}, {size} bytes", color))
-        line = DrawnLine(0, "0x0", tuple(drawn))
-        objects.append(DrawnObject(f"struct rq, first line, {about}", _LINE, (line,)))
-    key = ((_GROUP, "read by load balancers of all CPUs"), (_shade(1), "new with the patch"))
+            color = _GROUP if name in known else shade(1)
+            drawn.append(Cell(start, size, name, f"{name}: offset {start}, {size} bytes", color))
+        objects.append(_object(f"struct rq, first line, {about}", drawn))
+    key = ((_GROUP, "read by load balancers of all CPUs"), (shade(1), "new with the patch"))
     return picture(objects, Key(key, 330))
 
 
@@ -338,7 +343,7 @@ def _contended() -> str:
         DrawnObject(f"struct root_domain without rd-lines: {about}", _LINE, tuple(_lines(fields, shares, most)))
         for about, shares in sides.items()
     ]
-    key = tuple((_shade(part / 4), f"{most * part / 4:.0f} %") for part in range(5))
+    key = tuple((shade(part / 4), f"{most * part / 4:.0f} %") for part in range(5))
     about = "of the HITM of these four fields: accesses to a line that another CPU had modified"
     return picture(objects, Key(key, 80, about), 120)
 
@@ -359,26 +364,18 @@ def _shares(amounts: Mapping[str, float]) -> dict[str, float]:
 
 def _lines(fields: Sequence[MappedField], shares: Mapping[str, float], most: float) -> Iterator[DrawnLine]:
     """The lines on which one of the fields lies. Other fields of a member are drawn as the member."""
-    by_line: dict[int, dict[str, tuple[int, int]]] = defaultdict(dict)
+    ranges: dict[str, tuple[int, int]] = {}
     for field in fields:
         name = field.path if field.path in shares else re.split(r"[.\[]", field.path)[0]
-        for number in range(field.offset // _LINE, (field.offset + field.size - 1) // _LINE + 1):
-            first, end = max(field.offset, number * _LINE), min(field.offset + field.size, (number + 1) * _LINE)
-            by_line[number][name] = by_line[number].get(name, (first, end))[0], end
-    for number, cells in by_line.items():
-        here = {name: shares.get(name, 0.0) for name in cells}
-        drawn = tuple(
-            Cell(first % _LINE, end - first, name, f"{name}: {here[name]:.1f} %", _shade(here[name] / most))
-            for name, (first, end) in cells.items()
-        )
-        if any(here.values()):
-            yield DrawnLine(number, f"{number * _LINE:#x}", drawn, f"{sum(here.values()):.0f} % of the HITM")
-
-
-def _shade(share: float) -> str:
-    """From plain to hot; the square root keeps the smaller ones visible."""
-    red, green, blue = (round(low + (high - low) * share**0.5) for low, high in zip(_PLAIN, _HOT, strict=True))
-    return f"#{red:02x}{green:02x}{blue:02x}"
+        ranges[name] = ranges.get(name, (field.offset, 0))[0], field.offset + field.size
+    every = (
+        Cell(first, end - first, name, f"{name}: {shares.get(name, 0.0):.1f} %", shade(shares.get(name, 0.0) / most))
+        for name, (first, end) in ranges.items()
+    )
+    for number, cells in by_line(every, _LINE).items():
+        here = [shares[cell.name] for cell in cells if cell.name in shares]
+        if any(here):
+            yield DrawnLine(number, f"{number * _LINE:#x}", cells, f"{sum(here):.0f} % of the HITM")
 
 
 def _cfs_split() -> str:
@@ -407,14 +404,13 @@ def _split_map() -> str:
     most = max(misses for fields in sides.values() for *_, misses in fields)
     objects = []
     for about, fields in sides.items():
-        by_line = defaultdict[int, list[Cell]](list)
+        cells = []
         for offset, size, name, accesses, misses in fields:
             said = f"{name}: offset {offset}, {size} bytes, {accesses} accesses, {misses} misses"
-            color = _shade(misses / most) if accesses else _GROUP
-            by_line[offset // _LINE].append(Cell(offset % _LINE, size, name.split(".", 1)[1], said, color))
-        lines = (DrawnLine(each, f"{each * _LINE:#x}", tuple(cells)) for each, cells in sorted(by_line.items()))
-        objects.append(DrawnObject(f"struct cfs_tg_state, a group on a CPU: {about}", _LINE, tuple(lines)))
-    key = ((_GROUP, "no group uses it"), *((_shade(part), f"{most * part:.0f} misses") for part in (0, 0.25, 1)))
+            color = shade(misses / most) if accesses else _GROUP
+            cells.append(Cell(offset, size, name.split(".", 1)[1], said, color))
+        objects.append(_object(f"struct cfs_tg_state, a group on a CPU: {about}", cells))
+    key = ((_GROUP, "no group uses it"), *((shade(part), f"{most * part:.0f} misses") for part in (0, 0.25, 1)))
     return picture(objects, Key(key, 200, below=("throttle, switch and fork together, 8 CPUs, quantum 100",)))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape, quoteattr
 
 _ROW, _WIDTH, _LEFT, _TEXT = 20, 960, 76, 11
@@ -74,6 +74,28 @@ class Key:
     step: int
     about: str = ""
     below: tuple[str, ...] = ()
+
+
+_PLAIN, _HOT = (250, 250, 250), (203, 24, 29)
+
+
+def shade(share: float) -> str:
+    """A colour from plain to hot; the square root keeps the smaller shares visible."""
+    weight = min(max(share, 0.0), 1.0) ** 0.5
+    red, green, blue = (round(low + (high - low) * weight) for low, high in zip(_PLAIN, _HOT, strict=True))
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def by_line(cells: Iterable[Cell], size: int) -> dict[int, tuple[Cell, ...]]:
+    """Cells whose starts count from the object's first byte, on lines of so many bytes; some are on several."""
+    found: dict[int, tuple[Cell, ...]] = {}
+    for cell in cells:
+        end = cell.start + cell.size
+        for number in range(cell.start // size, (end - 1) // size + 1):
+            first = max(cell.start, number * size)
+            part = replace(cell, start=first - number * size, size=min(end, (number + 1) * size) - first)
+            found[number] = (*found.get(number, ()), part)
+    return found
 
 
 def picture(objects: Sequence[DrawnObject], key: Key, notes: int = 8) -> str:

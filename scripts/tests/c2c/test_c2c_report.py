@@ -52,7 +52,7 @@ def rich_rows(name: str = "cpupri.count") -> list[tuple[TrafficRow, ...]]:
 
 def rich(name: str = "cpupri.count") -> TrafficResult:
     """A result with something in every section."""
-    fields = (*FIELDS, MappedField(44, 4, name, ""))
+    fields = (*FIELDS[:2], MappedField(44, 4, name, ""), *FIELDS[2:])
     toy = result(*rich_rows(name))
     watched = tuple(replace(each, fields=fields if each.fields else ()) for each in toy.watched)
     chosen = replace(toy.parameters, workload=f"program {name}", topology="llcs")
