@@ -30,11 +30,11 @@ from schedlib.c2c.memory_map import memory_map, named, plan_lines
 from schedlib.c2c.moved_layout import relaid
 from schedlib.c2c.objects import PER_CPU_OFFSETS, Watch, watches
 from schedlib.c2c.observed import Observed, Player, keep_trace, pcs_of, played, result_of, traced
-from schedlib.c2c.plugin_guest import Measurement, parameters_of
+from schedlib.c2c.plugin_guest import Measurement
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import C2C_FILE, TrafficResult
+from schedlib.formats.c2c_document import C2C_FILE, TrafficParameters, TrafficResult
 from schedlib.git import git
 from schedlib.guest.command_line import refuse_impossible
 from schedlib.kernel.build import Kernel, KernelPlan, compiler_version, composed_kernel, plan_kernel, prepare_kernel
@@ -65,8 +65,7 @@ def asked_for(options: C2cOptions) -> Measurement:
     if options.topology:
         refuse_impossible(TARGETS[options.on], topology)
     workload, own = WORKLOADS[options.workload or "rt"], options.own_program()
-    parameters = parameters_of(
-        topology,
+    parameters = TrafficParameters(
         on=options.on,
         workload=printable(own.name) if own else workload.name,
         rounds=1 if own else options.rounds or workload.rounds,
@@ -74,8 +73,9 @@ def asked_for(options: C2cOptions) -> Measurement:
         shift=CLOCKS.index(options.clock),
         config=(*options.config, *(PROGRAMS if own else workload.config)),
         objects=options.objects,
+        **plugin_guest.sharing(topology),
     )
-    return Measurement(parameters, topology, options.quanta, options.timeout, options.changes, own)
+    return Measurement(parameters, options.quanta, options.timeout, options.changes, own)
 
 
 def require_guest(target: Target, more: Collection[str] = ()) -> None:
@@ -183,10 +183,6 @@ def plan(known: KernelMap, looked_at: Sequence[Watch]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def measure(cache: Path, made: BuiltKernel, asked: Measurement, place: Path, logs: Path) -> TrafficResult:
-    return result_of(observe(cache, made, asked, place, logs))
-
-
 def observe(
     cache: Path, made: BuiltKernel, asked: Measurement, place: Path, logs: Path, *, taped: bool = False
 ) -> Observed:
@@ -260,6 +256,6 @@ def remembered(
     def measured() -> TrafficResult:
         logs.mkdir(parents=True, exist_ok=True)
         with scratch(cache) as place:
-            return measure(cache, built(cache, planned, place / "kernel"), asked, place, logs)
+            return result_of(observe(cache, built(cache, planned, place / "kernel"), asked, place, logs))
 
     return cached_as(TrafficResult, cache / "c2c", depends, measured)

@@ -14,11 +14,8 @@ from schedlib.c2c.c2c_options import (
     ALL,
     CLOCK,
     CLOCKS,
-    DEFAULT,
-    LINES,
     SOURCES,
     TIMEOUT,
-    TRACED,
     WORKLOADS,
     OwnProgram,
 )
@@ -33,7 +30,7 @@ from schedlib.guest.selftests import pack
 from schedlib.guest.shared_libraries import is_elf, libraries, linked, refuse_other_machine, runs_on
 from schedlib.kernel.build import Kernel
 from schedlib.kernel.targets import TARGETS, Target
-from schedlib.kernel.topology import Topology
+from schedlib.kernel.topology import Topology, shape_of
 from schedlib.options import ChangeOptions
 from schedlib.process import must, run, version_of
 from schedlib.progress import say
@@ -137,12 +134,15 @@ class Measurement:
     """
 
     parameters: TrafficParameters
-    topology: Topology
     quanta: tuple[int, ...]
     timeout: float = TIMEOUT
     changes: ChangeOptions = field(default_factory=ChangeOptions)
     program: OwnProgram | None = None
     user_space: bool = False
+
+    @property
+    def topology(self) -> Topology:
+        return shape_of(self.parameters.topology, self.parameters.cpus)
 
     @property
     def target(self) -> Target:
@@ -153,25 +153,15 @@ class Measurement:
         return ALL in self.parameters.objects
 
 
-def parameters_of(topology: Topology, **others: Any) -> TrafficParameters:
-    """The parameters of a guest of this shape: by default what `schedline c2c` counts, else what `others` say."""
-    default: dict[str, Any] = {
-        "on": TRACED[0],
-        "workload": "rt",
-        "rounds": WORKLOADS["rt"].rounds,
-        "objects": DEFAULT,
-        "line": LINES[0],
-        "shift": CLOCKS.index(CLOCK),
-        "config": (),
+def sharing(topology: Topology) -> dict[str, Any]:
+    """The parameters of a guest that its shape decides."""
+    return {
+        "cpus": topology.cpus,
+        "topology": topology.name,
+        "per_cluster": topology.cpus // (topology.sockets * topology.clusters) if topology.clusters > 1 else 1,
+        "per_llc": topology.cpus // (topology.sockets * topology.llcs),
+        "per_node": topology.cpus // topology.nodes,
     }
-    return TrafficParameters(
-        cpus=topology.cpus,
-        topology=topology.name,
-        per_cluster=topology.cpus // (topology.sockets * topology.clusters) if topology.clusters > 1 else 1,
-        per_llc=topology.cpus // (topology.sockets * topology.llcs),
-        per_node=topology.cpus // topology.nodes,
-        **default | others,
-    )
 
 
 def _mode(target: Target, shift: int) -> tuple[str, ...]:

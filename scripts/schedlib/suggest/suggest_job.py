@@ -27,7 +27,6 @@ from schedlib.formats.c2c_document import Counts
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
 from schedlib.git import git
-from schedlib.kernel.topology import shape_of
 from schedlib.layout.kernel_text import declaring_file, text_of_commit
 from schedlib.layout.members import read_members
 from schedlib.layout.rule_judge import RuleOutcome, judge_clause, presence_of
@@ -251,9 +250,8 @@ def _directory(path: Path) -> Path:
 
 
 def measurement_of(observed: Observed, options: SuggestOptions) -> Measurement:
-    shape = shape_of(observed.parameters.topology, observed.parameters.cpus)
     quanta = tuple(guest.quantum for guest in observed.guests)
-    return Measurement(observed.parameters, shape, quanta, changes=options.changes)
+    return Measurement(observed.parameters, quanta, changes=options.changes)
 
 
 def _searched(case: _Case, held: Held) -> tuple[Arrangement, int]:

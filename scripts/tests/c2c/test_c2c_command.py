@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from toy_results import measurement, parameters_of
 
 from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_options import TRACED, OwnProgram
-from schedlib.c2c.plugin_guest import MARKER, Measurement, parameters_of
+from schedlib.c2c.plugin_guest import MARKER
 from schedlib.errors import SchedlineError
 from schedlib.guest.busybox_guest import why_not_for
 from schedlib.guest.shared_libraries import PLACE, linked
@@ -29,8 +30,8 @@ RECORDED = json.loads(Path(__file__).with_name("qemu_commands.json").read_text()
 @pytest.mark.parametrize("row", RECORDED["guests"], ids=lambda row: f"{row['on']}-{row['shape']}-{row['quantum']}")
 def test_a_guest_is_started_with_the_recorded_words(row: dict[str, Any]) -> None:
     shape = flat(row["shape"]) if isinstance(row["shape"], int) else load_topology(row["shape"])
-    parameters = parameters_of(shape, on=row["on"], line=row["line"], rounds=row["rounds"])
-    asked = Measurement(parameters, shape, (row["quantum"],), user_space=row["programs"])
+    asked = measurement(shape, on=row["on"], line=row["line"], rounds=row["rounds"])
+    asked = replace(asked, user_space=row["programs"])
     library = row["plugin"] and Path(row["plugin"])
     image, archive, plan, out = (
         Path(name) for name in ("/build/image", "/out/initramfs.cpio", "/out/plan", "/out/raw")
@@ -46,8 +47,8 @@ def test_what_is_the_same_for_all_settings_is_in_the_fingerprint_as_recorded(nam
 
 def argv(**others: Any) -> str:
     """A guest's command on two CPUs."""
-    there, asked = Path("/there"), Measurement(parameters_of(flat(2), **others), flat(2), (97,))
-    return " ".join(plugin_guest.argv(asked, 97, there, there, None, there, there))
+    there = Path("/there")
+    return " ".join(plugin_guest.argv(measurement(2, **others), 97, there, there, None, there, there))
 
 
 def test_a_later_qemu_is_started_without_the_words_that_it_no_longer_has(fake: Callable[[str, str], Path]) -> None:

@@ -15,20 +15,20 @@ from typing import Any
 import pytest
 from msgspec import structs
 from toy_kernel import use_programs_of_tests
-from toy_results import by_place, in_turns
+from toy_results import by_place, in_turns, measurement
 
 from schedlib.c2c import plugin_guest, traffic_report
-from schedlib.c2c.c2c_job import BuiltKernel, built, measure, observe, plan, source
+from schedlib.c2c.c2c_job import BuiltKernel, built, observe, plan, source
 from schedlib.c2c.c2c_options import ALL, SOURCES, TAGS
 from schedlib.c2c.kernel_map import kernel_map
 from schedlib.c2c.objects import Watch
 from schedlib.c2c.observed import ObservedGuest, Player, keep_trace, pcs_of, played, result_of, traced
-from schedlib.c2c.plugin_guest import DEFAULT_TARGET, Measurement, parameters_of
+from schedlib.c2c.plugin_guest import DEFAULT_TARGET, Measurement
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import Counts, read_result
-from schedlib.kernel.topology import Topology, flat
+from schedlib.kernel.topology import Topology
 from schedlib.main import main
 from schedlib.suggest.suggest_report import SuggestDocument
 from schedlib.tree.kernel_tree import Tree
@@ -37,13 +37,11 @@ pytestmark = pytest.mark.guest
 
 ROUNDS = 30
 LINE = 64
-TWO = flat(2)
 
 
-def asked_for(shape: Topology = TWO, **others: Any) -> Measurement:
+def asked_for(**others: Any) -> Measurement:
     """By default a short measurement of root_domain on two CPUs."""
-    parameters = parameters_of(shape, **{"objects": ("root_domain",), "rounds": 5} | others)
-    return Measurement(parameters, shape, (100,), 120.0)
+    return measurement(2, **{"rounds": 5} | others)
 
 
 PROGRAM = replace(asked_for(rounds=ROUNDS), user_space=True)
@@ -180,7 +178,7 @@ def test_equal_runs_are_equal_to_the_byte(made: BuiltKernel, tmp_path: Path) -> 
     for name in ("one", "two"):
         place = tmp_path / name
         place.mkdir()
-        result = measure(cache_dir(), made, asked_for(on=made.planned.target.name), place, place)
+        result = result_of(observe(cache_dir(), made, asked_for(on=made.planned.target.name), place, place))
         result = structs.replace(result, started=datetime(2000, 1, 1, tzinfo=UTC))
         document.write(place / "c2c.json", result)
         found.append((traffic_report.text(result), (place / "c2c.json").read_bytes()))
@@ -308,11 +306,12 @@ def test_objects_that_come_and_go(made: BuiltKernel, tmp_path: Path) -> None:
         (tmp_path / "out").unlink()
 
 
-def test_an_object_that_is_nowhere(made: BuiltKernel, tmp_path: Path) -> None:
+def test_an_object_that_is_nowhere(made: BuiltKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Two CPUs that share no cache have no LLC domain.
-    alone = asked_for(Topology("", 2, 1, 1, 1, 1), on=made.planned.target.name, objects=("sched_domain_shared",))
+    monkeypatch.setattr(plugin_guest, "shape_of", lambda *_: Topology("", 2, 1, 1, 1, 1))
+    alone = asked_for(on=made.planned.target.name, objects=("sched_domain_shared",))
     with pytest.raises(SchedlineError, match="no CPU of this guest has a sched_domain_shared"):
-        measure(cache_dir(), made, alone, tmp_path, tmp_path)
+        observe(cache_dir(), made, alone, tmp_path, tmp_path)
 
 
 @pytest.mark.long

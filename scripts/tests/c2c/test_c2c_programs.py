@@ -12,17 +12,16 @@ from typing import Any
 import pytest
 from msgspec import structs
 from toy_kernel import script, use_programs_of_tests
-from toy_results import by_place, in_turns
+from toy_results import by_place, in_turns, measurement
 
 from schedlib.c2c.blame import blame
-from schedlib.c2c.c2c_job import BuiltKernel, built, measure, observe, source
+from schedlib.c2c.c2c_job import BuiltKernel, built, observe, source
 from schedlib.c2c.c2c_options import ALL, PROGRAMS, WORKLOADS, OwnProgram
 from schedlib.c2c.observed import Observed, Player, result_of
-from schedlib.c2c.plugin_guest import Measurement, parameters_of, replayer
+from schedlib.c2c.plugin_guest import Measurement, replayer
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import BlamedField, TrafficResult
-from schedlib.kernel.topology import flat
 from schedlib.tree.compose import compose, hooked
 from schedlib.tree.kernel_tree import Tree, apply_diff, put_files
 
@@ -30,8 +29,7 @@ from schedlib.tree.kernel_tree import Tree, apply_diff, put_files
 pytestmark = [pytest.mark.guest, pytest.mark.long]
 
 CPUS = 4
-PARAMETERS = parameters_of(flat(CPUS), objects=("rq",), rounds=2, config=PROGRAMS)
-ASKED = Measurement(PARAMETERS, flat(CPUS), (100,), 120.0)
+ASKED = measurement(CPUS, objects=("rq",), rounds=2, config=PROGRAMS)
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +43,14 @@ def made(series: Tree) -> Iterator[BuiltKernel]:
 def count(made: BuiltKernel, own: OwnProgram, place: Path) -> TrafficResult:
     """A program of a user, counted once."""
     (place / "scratch").mkdir()
-    asked = replace(ASKED, parameters=structs.replace(PARAMETERS, workload=own.name, rounds=1), program=own)
-    return measure(cache_dir(), made, asked, place / "scratch", place)
+    asked = replace(ASKED, parameters=structs.replace(ASKED.parameters, workload=own.name, rounds=1), program=own)
+    return result_of(observe(cache_dir(), made, asked, place / "scratch", place))
 
 
 @pytest.mark.parametrize("name", [name for name, each in WORKLOADS.items() if each.config == PROGRAMS])
 def test_a_built_in_program(made: BuiltKernel, tmp_path: Path, name: str) -> None:
-    asked = replace(ASKED, parameters=structs.replace(PARAMETERS, workload=name))
-    result = measure(cache_dir(), made, asked, tmp_path, tmp_path)
+    asked = replace(ASKED, parameters=structs.replace(ASKED.parameters, workload=name))
+    result = result_of(observe(cache_dir(), made, asked, tmp_path, tmp_path))
     a_cpu = 2 if name in ("fork", "switch", "throttle") else 1
     assert result.quanta[0].operations == 2 * CPUS * a_cpu
     assert sum(row.counts.misses for row in result.quanta[0].rows) > 0
@@ -94,7 +92,7 @@ ROUNDS = 30
 
 def asked_for(cpus: int, **others: Any) -> Measurement:
     """One guest in which all memory is watched."""
-    return Measurement(parameters_of(flat(cpus), objects=(ALL,), **others), flat(cpus), (100,), 240.0)
+    return measurement(cpus, 240.0, objects=(ALL,), **others)
 
 
 def counted(tree: Tree, commit: str, asked: Measurement, place: Path) -> tuple[Observed, tuple[BlamedField, ...]]:

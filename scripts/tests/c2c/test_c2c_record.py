@@ -14,6 +14,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 import toy_kernel
+from toy_results import measurement
 
 from one_verb import main_of
 from schedlib.c2c import c2c_verb, plugin_guest, samples_job
@@ -23,13 +24,11 @@ from schedlib.c2c.kernel_map import kernel_map
 from schedlib.c2c.memory_map import ObjectMap, memory_map, plan_lines
 from schedlib.c2c.objects import watches
 from schedlib.c2c.observed import read_raw
-from schedlib.c2c.plugin_guest import Measurement, parameters_of
 from schedlib.c2c.samples import read_measured
 from schedlib.c2c.samples_job import objects_of_kernel, possible_cpus
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.kernel.topology import flat
 from schedlib.process import dying_with_us
 from schedlib.tree.kernel_tree import Tree
 
@@ -176,8 +175,7 @@ OBJECTS = ("rq", "root_domain", "nohz", "sched_domain")
 def test_drgn_finds_what_the_plugin_has_found(series: Tree, tmp_path: Path) -> None:
     """A guest that stops when it has counted; the plugin and drgn, over QEMU's monitor, have read its memory."""
     cache, fragment, monitor = cache_dir(), Path(__file__).parent / "drgn.config", tmp_path / "qmp"
-    parameters = parameters_of(flat(4), objects=("all", *OBJECTS), rounds=5, config=(str(fragment),))
-    asked = Measurement(parameters, flat(4), (100,), 300.0)
+    asked = measurement(4, 300.0, objects=("all", *OBJECTS), rounds=5, config=(str(fragment),))
     with scratch(cache) as place:
         made = built(cache, source(series, asked), place / "kernel")
         known = kernel_map(made.vmlinux, cache / "c2c", TAGS)

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 from toy_kernel import script
+from toy_results import measurement
 
 from schedlib.c2c import plugin_guest
 from schedlib.c2c.c2c_options import SOURCES, OwnProgram
-from schedlib.c2c.plugin_guest import Measurement, parameters_of
 from schedlib.cache import cache_dir
 from schedlib.kernel.targets import TARGETS
-from schedlib.kernel.topology import flat
 
 pytestmark = pytest.mark.tools
 
@@ -49,7 +48,7 @@ def run(tmp_path: Path) -> Runner:
 
     def console(own: OwnProgram) -> str:
         root = tmp_path / "root"
-        asked = replace(Measurement(parameters_of(flat(2)), flat(2), ()), program=own)
+        asked = replace(measurement(2), program=own)
         files = plugin_guest.files_for(cache_dir(), asked, TARGET)
         (tmp_path / "command").write_bytes(plugin_guest.command(own))
         files[plugin_guest.COMMAND] = tmp_path / "command"

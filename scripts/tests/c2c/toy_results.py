@@ -16,6 +16,7 @@ from schedlib.c2c import plugin_guest
 from schedlib.c2c.kernel_map import KernelMap, Symbol
 from schedlib.c2c.objects import Instance, Watch
 from schedlib.c2c.observed import Observed, ObservedGuest, Record
+from schedlib.c2c.plugin_guest import Measurement
 from schedlib.c2c.samples import Key, MeasuredDocument, Sampled, ScriptSums
 from schedlib.c2c.samples_job import measured_of
 from schedlib.formats.c2c_document import (
@@ -29,15 +30,22 @@ from schedlib.formats.c2c_document import (
     TrafficRow,
     Watched,
 )
-from schedlib.kernel.topology import flat
+from schedlib.kernel.topology import Topology, flat
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 FINGERPRINT = {"build_id": "aa", "emulator": "QEMU 7.2", "plugin": "p", "compiler": "gcc"}
 
 
-def parameters_of(cpus: int, **others: Any) -> TrafficParameters:
-    """What guests with so many CPUs have run."""
-    return plugin_guest.parameters_of(flat(cpus), **{"rounds": 10, "objects": ("root_domain",)} | others)
+def parameters_of(shape: Topology | int, **others: Any) -> TrafficParameters:
+    """What guests of a shape, or with so many CPUs, have run."""
+    known = plugin_guest.sharing(flat(shape) if isinstance(shape, int) else shape)
+    known |= {"on": "qemu-x86_64", "workload": "rt", "rounds": 10, "objects": ("root_domain",)}
+    return TrafficParameters(**known | {"line": 64, "shift": 2, "config": ()} | others)
+
+
+def measurement(shape: Topology | int, timeout: float = 120.0, **others: Any) -> Measurement:
+    """One guest of a shape."""
+    return Measurement(parameters_of(shape, **others), (100,), timeout)
 
 
 # Results.
