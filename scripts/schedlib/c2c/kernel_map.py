@@ -82,7 +82,7 @@ def kernel_map(vmlinux: Path, kept: Path, tags: frozenset[str]) -> KernelMap:
                 functions, data = _symbols(elf)
                 if not functions or not data:
                     raise _lacks(vmlinux, "symbols")
-                return KernelMap(build_id, Units(elf, vmlinux).need(UNIT).structures(tags), functions, data)
+                return KernelMap(build_id, Units(elf, vmlinux).structures(UNIT, tags), functions, data)
 
             return cached_as(KernelMap, kept, ("map", VERSION, build_id, tags), read)
     except SchedlineError:
@@ -115,60 +115,55 @@ class Units:
             raise _lacks(vmlinux, "debug information")
         self._vmlinux, self._info = vmlinux, elf.get_dwarf_info(relocate_dwarf_sections=False)
         self._types = Dwarf(self._info)
-        self._seen: dict[str, SourceUnit] = {}
+        self._seen: dict[str, CompileUnit] = {}
         self._rest = self._info.iter_CUs()
 
-    def find(self, file: str) -> SourceUnit | None:
+    def find(self, file: str) -> CompileUnit | None:
         """A source file, by the end of its path; a kernel may lack it."""
         for name, unit in self._seen.items():
             if name.endswith(file):
                 return unit
-        for each in self._rest:
-            name = _name(each.get_top_DIE())
-            self._seen[name] = SourceUnit(each, self._types)
+        for unit in self._rest:
+            name = _name(unit.get_top_DIE())
+            self._seen[name] = unit
             if name.endswith(file):
-                return self._seen[name]
+                return unit
         return None
 
-    def need(self, file: str) -> SourceUnit:
-        """The same; SchedlineError if the kernel lacks it."""
-        if found := self.find(file):
-            return found
-        raise _lacks(self._vmlinux, f"debug information of {file}", "")
+    def _entries(self, file: str) -> Iterator[DIE]:
+        unit = self.find(file)
+        if unit is None:
+            raise _lacks(self._vmlinux, f"debug information of {file}", "")
+        yield from unit.iter_DIE_children(unit.get_top_DIE())
 
-
-@dataclass(frozen=True)
-class SourceUnit:
-    unit: CompileUnit
-    types: Dwarf
-
-    def enumerators(self, names: frozenset[str]) -> dict[str, int]:
+    def enumerators(self, file: str, names: frozenset[str]) -> dict[str, int]:
+        """Enumerators that a source file sees; SchedlineError if the kernel lacks the file."""
         return {
             _name(each): int(each.attributes["DW_AT_const_value"].value)
-            for die in self.unit.iter_DIE_children(self.unit.get_top_DIE())
+            for die in self._entries(file)
             if die.tag == "DW_TAG_enumeration_type"
             for each in die.iter_children()
             if _name(each) in names
         }
 
-    def structures(self, tags: frozenset[str]) -> dict[str, MappedStructure]:
-        """The structures of these names, and of variables of these names whose type has none."""
+    def structures(self, file: str, tags: frozenset[str]) -> dict[str, MappedStructure]:
+        """The structures of these names, and of variables of these names whose type has none; see enumerators()."""
         found: dict[str, MappedStructure] = {}
-        for die in self.unit.iter_DIE_children(self.unit.get_top_DIE()):
+        for die in self._entries(file):
             name = _name(die)
             if name not in tags or name in found or "DW_AT_declaration" in die.attributes:
                 continue
             at = die if die.tag == "DW_TAG_structure_type" else None
             if die.tag == "DW_TAG_variable" and "DW_AT_type" in die.attributes:
                 at = self._plain(die.get_DIE_from_attribute("DW_AT_type"))
-            if at is not None and self.types.kind(at).sort == "struct":
+            if at is not None and self._types.kind(at).sort == "struct":
                 fields = sorted(self._fields(at, 0, ""), key=lambda field: field.offset)
-                found[name] = MappedStructure(self.types.kind(at).size, tuple(fields))
+                found[name] = MappedStructure(self._types.kind(at).size, tuple(fields))
         return found
 
     def _plain(self, at: DIE) -> DIE:
         """Strip typedefs and qualifiers from a type, but stop at a name in WHOLE."""
-        while (kind := self.types.kind(at)).sort in ("typedef", "const", "volatile") and kind.name not in WHOLE:
+        while (kind := self._types.kind(at)).sort in ("typedef", "const", "volatile") and kind.name not in WHOLE:
             if kind.target is None:
                 break
             at = kind.target
@@ -177,9 +172,9 @@ class SourceUnit:
     def _fields(self, at: DIE, start: int, path: str) -> Iterator[MappedField]:
         """The fields of a type at the offset `start`; their names begin with `path`."""
         at = self._plain(at)
-        kind = self.types.kind(at)
+        kind = self._types.kind(at)
         if kind.name not in WHOLE and kind.sort in ("struct", "union"):
-            for part in self.types.parts(at):
+            for part in self._types.parts(at):
                 below = f"{path}.{part.name}" if path and part.name else path or part.name
                 first, last = part.bit // 8, (part.bit + part.bits - 1) // 8
                 if part.bits:
@@ -188,14 +183,14 @@ class SourceUnit:
                     yield from self._fields(part.type, start + first, below)
             return
         if kind.sort == "array" and kind.count <= _MOST_ELEMENTS:
-            element = self.types.kind(self._plain(kind.target))
+            element = self._types.kind(self._plain(kind.target))
             if element.sort in ("struct", "pointer", "union"):
                 for index in range(kind.count):
                     yield from self._fields(kind.target, start + index * element.size, f"{path}[{index}]")
                 return
         pointee = ""
         if kind.sort == "pointer":
-            pointee = self.types.kind(self._plain(kind.target)).name if kind.target else "void"
+            pointee = self._types.kind(self._plain(kind.target)).name if kind.target else "void"
         if kind.size:
             yield MappedField(start, kind.size, path, pointee)
 

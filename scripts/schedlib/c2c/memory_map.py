@@ -130,19 +130,18 @@ def _read(vmlinux: Path, types_of: SlabTypes, known: KernelMap) -> MemoryMap:
     with vmlinux.open("rb") as file:
         elf = ELFFile(file)
         section, units = elf.get_section_by_name(_PER_CPU), Units(elf, vmlinux)
-        slub = units.need(_SLABS)
-        slabs = slub.structures(frozenset({"page", "slab", "kmem_cache"}))
-        types = slub.enumerators(frozenset(_TYPES))
+        slabs = units.structures(_SLABS, frozenset({"page", "slab", "kmem_cache"}))
+        types = units.enumerators(_SLABS, frozenset(_TYPES))
         structures: dict[str, MappedStructure] = {}
         for name, wanted in tags.items():
-            if unit := units.find(name):
-                structures |= unit.structures(frozenset(wanted))
+            if units.find(name):
+                structures |= units.structures(name, frozenset(wanted))
         arrays = {}
         for tag, array in types_of.array.items():
             pointer, number = _pointer(elf, known, array.pointer), known.symbol(array.last)
             if pointer and (number or not array.last):
                 arrays[tag] = pointer, number.address if number else 0
-                structures |= units.need(array.unit).structures(frozenset({tag}))
+                structures |= units.structures(array.unit, frozenset({tag}))
     fields = {(tag, path): slabs[tag].find(path) if tag in slabs else None for tag, path in _OFFSETS}
     lacking = [".".join(name) for name, entry in fields.items() if entry is None]
     lacking += [name for name in _TYPES if name not in types]

@@ -29,7 +29,7 @@ from schedlib.c2c.traffic_report import (
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import Counts, TrafficResult, TrafficRow, read_result
-from schedlib.formats.data_file import read_toml
+from schedlib.formats.data_file import read_table
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Strict, Word
 from schedlib.progress import tell
@@ -65,16 +65,14 @@ class TrafficDiffDocument(Document, frozen=True, kw_only=True):
     metrics: tuple[JudgedTraffic, ...]
 
 
-class TrafficGates(Strict, frozen=True):
-    metric: Annotated[tuple[TrafficMetric, ...], msgspec.Meta(min_length=1)]
-
-
 _Both = tuple[tuple[int, ...], tuple[int, ...]]
 """A count in the base and in the candidate, one number for each quantum."""
 
 
 def load_metrics(path: Path) -> tuple[TrafficMetric, ...]:
-    return read_toml(path, TrafficGates).metric
+    kind = Annotated[tuple[TrafficMetric, ...], msgspec.Meta(min_length=1)]
+    found: tuple[TrafficMetric, ...] = read_table(path, "metric", kind)
+    return found
 
 
 def refuse_unlike(base: TrafficResult, candidate: TrafficResult) -> None:

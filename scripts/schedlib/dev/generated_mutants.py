@@ -23,7 +23,7 @@ from schedlib.dev.c_mutants import COUNTING, CodeChange, Statement, changes, fun
 from schedlib.dev.dev_verb import MutantsOptions
 from schedlib.dev.mutants_page import End, GeneratedMutant, GeneratedMutantsDocument, recorded, score, share
 from schedlib.errors import SchedlineError
-from schedlib.formats.data_file import read_toml
+from schedlib.formats.data_file import read_table, read_toml
 from schedlib.formats.strict import Strict, Word, check_patterns
 from schedlib.formats.tables import table
 from schedlib.git import git
@@ -39,7 +39,6 @@ from schedlib.tree.kernel_tree import Tree, open_tree, put_files
 from schedlib.verdict import Verdict
 
 DATA = CONFIGS / "generated-mutants.toml"
-EQUIVALENT = CONFIGS / "equivalent-mutants.toml"
 CPUS = 8
 _AT_ONCE = 2
 _Some = Annotated[tuple[Word, ...], msgspec.Meta(min_length=1)]
@@ -81,8 +80,9 @@ class Equivalent(Strict, frozen=True):
     reason: Word
 
 
-class EquivalentData(Strict, frozen=True):
-    equivalent: tuple[Equivalent, ...] = ()
+def equivalents(path: Path = CONFIGS / "equivalent-mutants.toml") -> tuple[Equivalent, ...]:
+    found: tuple[Equivalent, ...] = read_table(path, "equivalent", tuple[Equivalent, ...], ())
+    return found
 
 
 KILLS = (End.ASSERTION, End.CRASH, End.HANG, End.WARNING)
@@ -297,7 +297,7 @@ def judged_equivalents(
 
 def try_generated(options: MutantsOptions) -> Verdict:
     """FAIL if a mutant survives, a statement is never reached, or an equivalent is listed that is none."""
-    data, known = read_toml(DATA, MutantData), read_toml(EQUIVALENT, EquivalentData).equivalent
+    data, known = read_toml(DATA, MutantData), equivalents()
     doctor.require(["build", *options.tree.needs])
     cache = cache_dir()
     tree = open_tree(cache, options.tree)

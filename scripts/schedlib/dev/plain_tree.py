@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from platform import machine
@@ -95,6 +95,11 @@ def _called(
         )
 
 
+def _told(name: str, verdict: Verdict, said: str, lines: Iterable[str] = ()) -> Verdict:
+    print("\n    ".join([f"{verdict.name} {name}: {said}", *lines]), flush=True)
+    return verdict
+
+
 @dataclass(frozen=True)
 class PlainRun:
     """A run of a clone's kunit.py, and how each test ended that had to run: "MISSING" if nothing is shown of it."""
@@ -161,7 +166,7 @@ def test_tree(options: PlainTreeOptions) -> Verdict:
         raise SchedlineError("stress-ng is not installed", "install the package stress-ng, or leave out --boots")
     cache = cache_dir()
     tree = open_tree(cache, options.tree)
-    failed = False
+    verdicts = []
     with lock(cache / "test-tree.lock"):
         clone, changes = clone_with_series(tree, cache / "test-tree")
         for name, wanted in KUNIT_RUNS.items():
@@ -171,11 +176,9 @@ def test_tree(options: PlainTreeOptions) -> Verdict:
             ran = run_kunit(clone, name, wanted, changes)
             # With --alltests, other suites of the kernel may fail. Ours must be present, and pass or be skipped.
             good = not ran.bad and (ran.status == 0 or name == "alltests")
-            failed |= not good
-            told = f"{ran.said()}; {ran.seconds:.0f} s with the build; kunit.py exit {ran.status}, log {ran.log}"
-            print(f"{'PASS' if good else 'FAIL'} {name}: {told}", flush=True)
-            for test, status in ran.bad.items():
-                print(f"    {status} {test}")
+            said = f"{ran.said()}; {ran.seconds:.0f} s with the build; kunit.py exit {ran.status}, log {ran.log}"
+            bad = (f"{status} {test}" for test, status in ran.bad.items())
+            verdicts.append(_told(name, Verdict.PASS if good else Verdict.FAIL, said, bad))
         if options.boots:
             stress = ["stress-ng", "--quiet", "--cpu", str(os.cpu_count() or 1)]
             with subprocess.Popen(dying_with_us(stress)) as process:
@@ -184,8 +187,8 @@ def test_tree(options: PlainTreeOptions) -> Verdict:
                 finally:
                     process.terminate()
             print(*boots_text(boots), sep="\n")
-            failed |= any(each.wrong() for each in boots)
-    return Verdict.FAIL if failed else Verdict.PASS
+            verdicts += [Verdict.FAIL for each in boots if each.wrong()]
+    return worst([*verdicts, Verdict.PASS])
 
 
 def boots_text(boots: Sequence[PlainRun]) -> Iterator[str]:
@@ -238,12 +241,8 @@ def _compile(options: PlainTreeOptions) -> Verdict:
         place = cache / "compile-series"
         clone, _ = clone_with_series(tree, place)
         for name in options.compile:
-            row = COMPILE_ROWS[name]
-            verdict, said, found = compile_row(clone, place / "build" / name, name, row)
-            verdicts.append(verdict)
-            print(f"{verdict.name} {name}: {said}", flush=True)
-            for line in found[:10]:
-                print(f"    {line}")
+            verdict, said, found = compile_row(clone, place / "build" / name, name, COMPILE_ROWS[name])
+            verdicts.append(_told(name, verdict, said, found[:10]))
     return worst(verdicts)
 
 
@@ -287,7 +286,7 @@ def steps(clone: Path) -> tuple[Step, ...]:
     )
 
 
-def _in_guest(cache: Path, tree: Tree, place: Path) -> tuple[Verdict, str, Path]:
+def _in_guest(cache: Path, tree: Tree, place: Path) -> tuple[Verdict, str]:
     """Run the tarball from "pack" on a target without compiler and Python: in a guest that has only busybox."""
     every = selftest_names()
     leave_runs = [name.split(":")[1] for name in every if name.endswith(":within_limits")]
@@ -305,7 +304,7 @@ def _in_guest(cache: Path, tree: Tree, place: Path) -> tuple[Verdict, str, Path]
     lost = home.bring_home(disk, 0, fresh / "runs")
     problems = [Problem("runs", 0, lost, Verdict.FAIL)] if lost else not_home(fresh / "runs", leave_runs)
     judgement = judgement.with_problems(problems)
-    return judgement.verdict, _counts(judgement), log
+    return judgement.verdict, f"{_counts(judgement)} ({log})"
 
 
 def not_home(runs: Path, workloads: Collection[str]) -> list[Problem]:
@@ -324,8 +323,8 @@ def not_home(runs: Path, workloads: Collection[str]) -> list[Problem]:
     return wrong
 
 
-def run_step(one: Step) -> tuple[Verdict, str, Path]:
-    """Run a step. Returns its verdict, a message, and its log.
+def run_step(one: Step) -> tuple[Verdict, str]:
+    """Run a step. Returns its verdict, and a message with its log.
 
     A step that runs tests is judged only by its log, because the runner exits with 0 whatever failed. The output is
     read through a pipe: the runner opens /dev/stdout again, and would overwrite the beginning of a file.
@@ -334,13 +333,13 @@ def run_step(one: Step) -> tuple[Verdict, str, Path]:
     try:
         done = _called(one.name, one.argv, one.directory, _TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Verdict.ERROR, str(error), log
+        return Verdict.ERROR, f"{error} ({log})"
     write_atomic(log, done.stdout)
     if not one.expected:
-        return (Verdict.FAIL if done.returncode else Verdict.PASS), f"exit {done.returncode}", log
+        return (Verdict.FAIL if done.returncode else Verdict.PASS), f"exit {done.returncode} ({log})"
     plan = b"TAP version 13\n1..%d\n" % sum(name.count(":") == 1 for name in one.expected)
     judgement = judge((b"" if one.planned else plan) + done.stdout, one.expected, ending=Ending.EXITED)
-    return judgement.verdict, _counts(judgement), log
+    return judgement.verdict, f"{_counts(judgement)} ({log})"
 
 
 def kselftest(chosen: TreeOptions) -> Verdict:
@@ -350,21 +349,15 @@ def kselftest(chosen: TreeOptions) -> Verdict:
     tree = open_tree(cache, chosen)
     place = cache / "kselftest"
     verdicts: list[Verdict] = []
-
-    def told(name: str, result: tuple[Verdict, str, Path]) -> Verdict:
-        verdict, said, log = result
-        print(f"{verdict.name} {name}: {said} ({log})", flush=True)
-        verdicts.append(verdict)
-        return verdict
-
     # The logs stay there until the next command removes them.
     with lock(cache / "kselftest.lock"):
         for one in steps(clone_with_series(tree, place)[0]):
-            if told(one.name, run_step(one)) is not Verdict.PASS and not one.expected:
+            verdicts.append(_told(one.name, *run_step(one)))
+            if verdicts[-1] is not Verdict.PASS and not one.expected:
                 say("the steps after it are skipped")
                 break
         else:
-            told("run-in-guest", _in_guest(cache, tree, place))
+            verdicts.append(_told("run-in-guest", *_in_guest(cache, tree, place)))
     print(f"verdict: {worst(verdicts).name}")
     return worst(verdicts)
 

@@ -17,7 +17,7 @@ import msgspec
 
 from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError, in_words
-from schedlib.formats.strict import Wrong
+from schedlib.formats.strict import Strict, Wrong
 
 T = TypeVar("T")
 Place = tuple[str | int, ...]
@@ -77,6 +77,12 @@ def read_toml(path: Path, kind: type[T], *, stem: str = "", keys: str = "", belo
         return msgspec.convert(content | ({stem: path.stem} if stem else {}), kind)
     except msgspec.ValidationError as error:
         _explain(path, (), content, kind, error, {stem, keys})
+
+
+def read_table(path: Path, key: str, kind: Any, *default: object) -> Any:
+    """The value of the only key of a data file, as a type; see read_toml()."""
+    whole = msgspec.defstruct(path.stem, [(key, kind, *default)], bases=(Strict,), frozen=True)
+    return getattr(read_toml(path, whole), key)
 
 
 def nearest(name: object, known: Iterable[str]) -> str:

@@ -158,7 +158,7 @@ def _programs(row: WorkloadRow) -> list[Path]:
         return []
     tool = TOOLS[row.tool]
     started = [word for word in row.to_argv() if word in TOOLS]
-    names = [tool.path() or tool.name, *([tool.server.argv[0]] if tool.server else []), *started]
+    names = [tool.path() or tool.name, *tool.server[:1], *started]
     return [Path(found) for name in names if (found := shutil.which(name))]
 
 
@@ -195,8 +195,8 @@ def guest_files(todo: Queue, place: Path) -> dict[str, Path]:
     for number, (name, row, tool) in enumerate(zip(todo, todo.values(), tools, strict=True)):
         run, about = f"/runs/{number:03}", f"{name} {time_limit(row):.0f}"
         if tool and tool.server:
-            about += f" {tool.server.port:04X}"
-            script(f"{run}/server", tool.server.argv)
+            about += f" {tool.port:04X}"
+            script(f"{run}/server", tool.server)
         write(f"{run}/about", f"{about}\n")
         script(f"{run}/command", command(row, OWN))
     programs = [program for row in todo.values() for program in _programs(row)]

@@ -59,7 +59,7 @@ def why_not(row: WorkloadRow, no_fifo: str) -> tuple[str, bool]:
     """Why a row cannot be run here, and whether a program is missing."""
     if row.tool:
         tool = TOOLS[row.tool]
-        if not tool.path() or (tool.server and not shutil.which(tool.server.argv[0])):
+        if not tool.path() or (tool.server and not shutil.which(tool.server[0])):
             return tool.missing(), True
     return no_fifo if row.realtime else "", False
 
@@ -150,13 +150,14 @@ def measure(
     why, missing = why_not(row, no_fifo)
     if why:
         return skipped(head, row, why, missing)
-    server = TOOLS[row.tool].server if row.tool else None
+    tool = TOOLS.get(row.tool)
     env = {} if row.tool else {"SCHED_LATENCY_RESULTS": str(place)}
     argv = command(row, programs or place)
     before = snapshot()
     # pi_stress has a thread that never sleeps while the other threads take precedence over it.
     rt_seconds = row.seconds + RT_SECONDS
-    finished = run_guarded(argv, place, time_limit(row), rt_seconds=rt_seconds, server=server, env=env)
+    server, port = (tool.server, tool.port) if tool else ((), 0)
+    finished = run_guarded(argv, place, time_limit(row), rt_seconds=rt_seconds, server=server, port=port, env=env)
     beside = noise(before, snapshot(), finished.cpu_s)
     found, log = read_run(row, head, argv, finished, place)
     jump = beside.clock_step_s or 0.0

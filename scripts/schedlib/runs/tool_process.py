@@ -27,14 +27,6 @@ RT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Server:
-    """A server that a tool talks to: started before the tool, and ended with it. `port` is a TCP port."""
-
-    argv: tuple[str, ...]
-    port: int
-
-
-@dataclass(frozen=True)
 class Finished:
     """A tool that has ended.
 
@@ -64,17 +56,19 @@ def run_guarded(
     timeout: float,
     *,
     rt_seconds: float = RT_SECONDS,
-    server: Server | None = None,
+    server: Sequence[str] = (),
+    port: int = 0,
     env: Mapping[str, str] | None = None,
 ) -> Finished:
     """Run a tool to its end in its own directory. None of its processes survive, however this process ends.
 
-    A tool with a server shares a private network with it: neither can be reached from outside.
+    A tool with a server, which listens on a TCP port, shares a private network with it: neither can be reached from
+    outside.
     """
     order = {
         "argv": list(argv),
-        "server": list(server.argv) if server else None,
-        "port": server.port if server else 0,
+        "server": list(server),
+        "port": port,
         "timeout": timeout,
         "rt_seconds": rt_seconds,
         "stdout": str(place / "stdout"),

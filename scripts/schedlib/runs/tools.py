@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from schedlib.formats.run_file import BEYOND, Absent, CpuRow, Direction, Kind, Metric, Reading
-from schedlib.runs.tool_process import Server
 
 JSON_FILE = "out.json"
 """The file that tools write their results to, if they write a file."""
@@ -62,6 +61,7 @@ class Tool:
             program, and `build` says how to get it.
         version: arguments that print the version; empty if there are none.
         good: the exit statuses after a successful run.
+        server, port: what it talks to on this TCP port; started before it, and ended with it.
         program: its executable, if that has another name.
         driver: the command that starts it, if it needs more than one process.
         data: files that it reads.
@@ -74,7 +74,8 @@ class Tool:
     good: frozenset[int] = frozenset({0})
     variable: str = ""
     build: str = ""
-    server: Server | None = None
+    server: tuple[str, ...] = ()
+    port: int = 0
     program: str = ""
     driver: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
@@ -372,8 +373,8 @@ _ALL = (
     Tool("perf-c2c", "linux-perf", _perf_c2c, _VERSION, good=frozenset({0, 255}), program="perf"),
     # Each has a private network, in which all ports are free and nobody else reaches the server. The port of tbench_srv
     # cannot be chosen.
-    Tool("tbench", "dbench", _tbench, server=Server(("tbench_srv",), 7003), data=("/usr/share/dbench/client.txt",)),
-    Tool("netperf", "netperf (Debian 12: non-free)", _netperf, ("-V",), server=Server(_NETSERVER, 12865)),
+    Tool("tbench", "dbench", _tbench, server=("tbench_srv",), port=7003, data=("/usr/share/dbench/client.txt",)),
+    Tool("netperf", "netperf (Debian 12: non-free)", _netperf, ("-V",), server=_NETSERVER, port=12865),
     Tool("ffmpeg", "ffmpeg", _ffmpeg, ("-version",), good=frozenset({0, 1, 4}), driver=_PINNED),
     Tool("schbench", "", _schbench, variable="SCHBENCH", build=f"git clone {_SCHBENCH} && make -C schbench"),
 )

@@ -24,7 +24,7 @@ from schedlib.contracts.contract_rules import Rules, our_rules, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import Counts
-from schedlib.formats.data_file import read_toml
+from schedlib.formats.data_file import read_table
 from schedlib.formats.strict import Strict, Word
 from schedlib.git import git
 from schedlib.layout.kernel_text import declaring_file, text_of_commit
@@ -103,12 +103,9 @@ class FixedMembers(Strict, frozen=True):
     source: Word
 
 
-class FixedMembersFile(Strict, frozen=True):
-    structure: dict[str, FixedMembers]
-
-
 def fixed_members(path: Path = CONFIGS / "fixed-members.toml") -> dict[str, FixedMembers]:
-    return read_toml(path, FixedMembersFile).structure
+    found: dict[str, FixedMembers] = read_table(path, "structure", dict[str, FixedMembers])
+    return found
 
 
 def pinned_of(tag: str) -> tuple[str, ...]:

@@ -260,7 +260,7 @@ def test_a_structure_is_read_from_the_file_that_uses_it(tmp_path: Path) -> None:
     with (tmp_path / "toy.so").open("rb") as file:
         units = Units(ELFFile(file), tmp_path)
         found = {
-            name: (unit := units.find(name)) and unit.structures(tags).keys()
+            name: units.find(name) and units.structures(name, tags).keys()
             for name in ("net/toy.c", "fs/toy.c", "mm/toy.c")
         }
     assert found == {"net/toy.c": {"sockfs_inode"}, "fs/toy.c": None, "mm/toy.c": {"shmem_inode_info"}}

@@ -379,7 +379,7 @@ def built(place: Path, more: str) -> Path:
 
 def mapped(binary: Path) -> dict[str, MappedStructure]:
     with binary.open("rb") as file:
-        return Units(ELFFile(file), binary).need("toy.c").structures(frozenset({"inode", "shell", "array"}))
+        return Units(ELFFile(file), binary).structures("toy.c", frozenset({"inode", "shell", "array"}))
 
 
 def test_it_is_found_at_any_depth_and_in_arrays(tmp_path: Path) -> None:

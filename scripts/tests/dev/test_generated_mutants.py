@@ -17,15 +17,14 @@ from schedlib.dev import made_pages
 from schedlib.dev.c_mutants import CORE, HEADER, CodeChange, changes, function, refused, same_code, schema
 from schedlib.dev.generated_mutants import (
     DATA,
-    EQUIVALENT,
     STOP,
     Equivalent,
-    EquivalentData,
     MutantData,
     MutantTarget,
     chosen,
     end_of,
     ended,
+    equivalents,
     is_reached,
     judged_equivalents,
     not_run,
@@ -335,7 +334,7 @@ def test_the_data_names_configurations_and_gives_reasons() -> None:
     assert {name for its in data.configuration.values() for name in its.fragments} <= fragments
     functions = [name for target in data.target for name in target.functions]
     assert len(functions) == len(set(functions))
-    rows = read_toml(EQUIVALENT, EquivalentData).equivalent
+    rows = equivalents()
     assert {row.function for row in rows} <= set(functions)
 
 

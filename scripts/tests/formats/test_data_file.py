@@ -18,7 +18,7 @@ from schedlib.c2c.memory_map import slab_types
 from schedlib.c2c.show_job import Shown
 from schedlib.c2c.traffic_diff import load_metrics
 from schedlib.console.known_races import explained
-from schedlib.dev.generated_mutants import EquivalentData, MutantData
+from schedlib.dev.generated_mutants import MutantData, equivalents
 from schedlib.doctor import compilers
 from schedlib.errors import SchedlineError
 from schedlib.fleet.fleet_jobs import read_device
@@ -212,7 +212,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "fixed-members.toml": fixed_members,
     "fleet": read_device,
     "generated-mutants.toml": lambda path: read_toml(path, MutantData),
-    "equivalent-mutants.toml": lambda path: read_toml(path, EquivalentData),
+    "equivalent-mutants.toml": equivalents,
 }
 """The reader of each file or folder in configs/."""
 

@@ -22,7 +22,7 @@ from schedlib.errors import SchedlineError
 from schedlib.gate.boots import read_side
 from schedlib.runs import measure, run_job, workload_suites
 from schedlib.runs.run_verb import RunOptions
-from schedlib.runs.tool_process import Server, run_guarded
+from schedlib.runs.tool_process import run_guarded
 from schedlib.runs.workload_suites import WorkloadRow
 from schedlib.verdict import Verdict
 
@@ -233,14 +233,13 @@ def test_a_server_is_started_first_and_can_be_reached_by_nobody_else(play: Place
     client = f"import socket; {asks}; print(socket.create_connection(('127.0.0.1', 7003)).recv(99).decode())"
     place = play.directory / "place"
     place.mkdir()
-    done = run_guarded([sys.executable, "-c", client], place, 60, server=Server((sys.executable, "-c", server), 7003))
+    done = run_guarded([sys.executable, "-c", client], place, 60, server=(sys.executable, "-c", server), port=7003)
     assert (done.problem, done.cannot, done.exit_status, done.stdout) == ("", "", 0, "from within\n")
     outside = subprocess.run([sys.executable, "-c", client], check=False, capture_output=True)
     assert b"from within" not in outside.stdout
-    broken = Server((sys.executable, "-c", "raise SystemExit(5)"), 7003)
-    assert "ended with 5" in run_guarded(["true"], place, 60, server=broken).problem
-    silent = Server(("sleep", "1000"), 7003)
-    assert "does not listen on port 7003" in run_guarded(["true"], place, 0.5, server=silent).problem
+    broken, silent = (sys.executable, "-c", "raise SystemExit(5)"), ("sleep", "1000")
+    assert "ended with 5" in run_guarded(["true"], place, 60, server=broken, port=7003).problem
+    assert "does not listen on port 7003" in run_guarded(["true"], place, 0.5, server=silent, port=7003).problem
 
 
 def alive(pid: int) -> bool:
