@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -127,22 +126,6 @@ def _tell_table(rows: Mapping[str, WorkloadRow], judged: Judged, runs: Runs) -> 
             tell(f"    {reason}")
 
 
-def _histogram_lines(runs: Sequence[Run]) -> list[str]:
-    """The histograms of all runs together, a line for each eighth of a power of two."""
-    sums: dict[str, Counter[int]] = {}
-    for run in runs:
-        for name, bars in (run.histograms or {}).items():
-            for start, count in bars:
-                step = max(1, 2 ** (start.bit_length() - 4))
-                sums.setdefault(name, Counter[int]())[start // step * step] += count
-    lines = []
-    for name, counts in sums.items():
-        most = max(counts.values())
-        lines.append(f"histogram of {name}")
-        lines += [f"{at / 1e3:10.3f} us {counts[at]:9} {'*' * (50 * counts[at] // most)}" for at in sorted(counts)]
-    return lines
-
-
 def _lava(rows: Mapping[str, WorkloadRow], judged: Judged, runs: Runs) -> str:
     """The format that send-to-lava.sh of Linaro's test-definitions reads: test, result; metrics with value and unit."""
     lines = []
@@ -200,11 +183,7 @@ def report(directory: Path) -> Verdict:
                 print(f"{planned.row}, run {planned.number}: {plan.with_name(planned.file)} is missing")
                 # The runs above are numbered as they were found.
                 judged[planned.row, -len(judged)] = Verdict.ERROR, "its file is missing"
-    rows = dict(sorted(rows.items()))
-    _tell_table(rows, judged, runs)
-    for each in rows:
-        for line in _histogram_lines([run for (name, _), run in runs.items() if name == each]):
-            tell(f"{each}: {line}" if line.startswith("h") else line)
+    _tell_table(dict(sorted(rows.items())), judged, runs)
     machine = next(iter(runs.values())).fingerprint
     boots = {run.fingerprint["boot_id"] for run in runs.values()}
     tell(f"measured on: {machine['machine']}; {machine['kernel']}; boots: {len(boots)}")
