@@ -42,13 +42,10 @@ def add_parser(verbs: Verbs) -> None:
         text="""
         Boots a kernel in QEMU with a plugin that sends each access to some objects of the scheduler through a model
         of caches. The report shows which lines, fields and functions make CPUs fetch lines from each other, as
-        perf c2c does on a machine with hundreds of CPUs, and how much of that is false sharing. It begins with the
-        fields to blame: what each would save on a line of its own, counted with the same accesses.
+        perf c2c does, how much of that is false sharing, and what each field would save on a line of its own.
 
         Instructions are counted instead of time, so the same kernel gives the same numbers. A quantum is the length
-        of a CPU's turn. Several quanta show how much of a number comes from the order of turns.
-
-        The model has no latencies, no prefetcher but that of pairs of lines, and caches that never run full.
+        of a CPU's turn. The model has no latencies, and caches that never run full.
 
         workloads:
         """
@@ -78,11 +75,9 @@ def add_parser(verbs: Verbs) -> None:
             "schedline c2c replay rt.trace --layout moved.toml  what other offsets would do to them",
         ],
         text="""
-        Plays the accesses that schedline c2c --trace has kept through the same model. No kernel is built and no guest
-        boots. Without --layout and --line, the result is that of the guests, to the byte.
-
-        A layout is a TOML file with the new offsets of members, or a result of schedline c2c, whose offsets are
-        taken. The order of accesses stays that of the guests: a kernel with these offsets might run another way.""",
+        Plays the accesses that schedline c2c --trace has kept through the same model. A layout is a TOML file with the
+        new offsets of members, or a result of schedline c2c, whose offsets are taken. The order of accesses stays that
+        of the guests: a kernel with these offsets might run another way.""",
         examples=["schedline c2c replay rt.trace --line 128   the same accesses on longer lines"],
         operands="TRACE",
         options=C2cReplayOptions,
@@ -115,13 +110,9 @@ def add_parser(verbs: Verbs) -> None:
         ],
         text="""
         Searches the orders of a structure's members, and which of them start a line, for the one with the fewest
-        misses. The misses are those of the traces' accesses, played again. No promise of a contract may break, and a
-        member has to save 0.2 % of the misses to be moved.
-
-        The order is then counted in all quanta, with lines of 64, 128 and 256 bytes, and in workloads that the search
-        has not seen. If none of them gets worse, a kernel with the order is built and run. If there, too, none gets
-        worse, and one that was searched and one that was not have fewer misses, the result is a patch for git am.
-        Otherwise the answer is that there is no gain.""",
+        misses when the traces are played again. No promise of a contract may break. If no workload gets worse, a kernel
+        with the order is built and run. If there, too, none gets worse, and one that was searched and one that was not
+        have fewer misses, the result is a patch for git am. Otherwise the answer is that there is no gain.""",
         examples=["schedline c2c suggest rq --trace rt.trace --held-out wakeup.trace --no-measure   only predict"],
         operands="STRUCT",
         options=SuggestOptions,
@@ -137,12 +128,9 @@ def add_parser(verbs: Verbs) -> None:
             "schedline c2c record --vmlinux build/vmlinux --out measured -- hackbench -l 1000   until it ends",
         ],
         text="""
-        Runs perf c2c record with what this CPU has: Intel's load latency, AMD's IBS or Arm's SPE. Then drgn reads from
-        the running kernel where the objects and the slabs of the sampled pages lie, because perf knows variables alone.
-        Then it does what schedline c2c import does.
-
-        Nothing is installed, loaded or set. Objects that were freed before drgn looked have no name, or that of what
-        took their place; so sample a load that goes on.""",
+        Runs perf c2c record. Then drgn reads from the running kernel where the objects and the slabs of the sampled
+        pages lie, and schedline does what c2c import does. Nothing is installed, loaded or set. Objects that were freed
+        before drgn looked have no name, or that of what took their place; so sample a load that goes on.""",
         examples=["schedline c2c record --vmlinux build/vmlinux --out measured --seconds 30 --objects rq,nohz"],
         operands="",
         options=C2cRecordOptions,
@@ -158,12 +146,10 @@ def add_parser(verbs: Verbs) -> None:
             "schedline c2c import samples.txt --vmlinux build/vmlinux   without a map only variables have names",
         ],
         text="""
-        Reads the text of perf script with data addresses and data sources. Each sample is named by the field that lies
-        at its address. Intel's load latency, AMD's IBS and Arm's SPE are read alike.
-
-        Samples stay samples: each share has its interval. What has no field is in a row of its own, with its share and
-        the reason. The vmlinux has to be that of the kernel that ran. The map says where allocated objects and per-CPU
-        variables lay; schedline c2c record makes it.""",
+        Reads the text of perf script with data addresses and data sources of Intel's load latency, AMD's IBS or Arm's
+        SPE, and names each sample by the field at its address. Each share has its interval. What has no field is in a
+        row of its own, with the reason. The map says where allocated objects and per-CPU variables lay; schedline c2c
+        record makes it.""",
         operands="FILE",
         options=C2cImportOptions,
         job="c2c.samples_job.import_samples",

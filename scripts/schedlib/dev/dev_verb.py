@@ -242,10 +242,8 @@ def add_parser(verbs: Verbs) -> None:
         Applies each diff of configs/mutants/ to the patched tree, builds and boots it. One of the tests that its
         Killed-by header names has to fail. Answers are kept in the cache, so an interrupted run goes on.
 
-        --generated takes the functions of configs/generated-mutants.toml instead. Operators change each of them in one
-        place at a time: they drop or negate a part of a condition, drop a statement or a barrier, change a constant,
-        an operator, the order of arguments or what is returned. One kernel for each configuration has all of them, and
-        each is booted. A mutant that survives fails, and so does a statement that no guest executes.""",
+        --generated takes the functions of configs/generated-mutants.toml, which operators change in one place at a
+        time. A mutant that survives fails, and so does a statement that no guest executes.""",
         examples=[
             "schedline dev mutants --from ~/my-diffs   diffs without headers: any failing test kills",
             "schedline dev mutants --generated --functions rto_next_cpu,cpupri_set",
@@ -265,8 +263,7 @@ def add_parser(verbs: Verbs) -> None:
             "schedline dev bench --only layout     layout beside pahole",
         ],
         text="""
-        Builds the test kernel and a stock KUnit kernel from nothing, then times what a user repeats. Nothing is
-        asserted.""",
+        Builds the test kernel and a stock KUnit kernel from nothing, then times what a user repeats.""",
         options=BenchOptions,
         job="dev.bench.bench",
     )
@@ -279,9 +276,8 @@ def add_parser(verbs: Verbs) -> None:
             "schedline dev litmus --only 'cpupri-rise*'  those whose name matches",
         ],
         text="""
-        Runs the litmus tests of kunit/litmus/ with herd7 and the memory model of a kernel tree, by the kernel's own
-        scripts. Each test is run as it is, with each remedy of a known defect, and with each barrier left out, which
-        has to make the bad outcome possible. The tests model cpupri of 6.12 and 7.3, not the tree's own.""",
+        Runs the litmus tests of kunit/litmus/, which model cpupri of 6.12 and 7.3, with herd7 and the memory model of a
+        kernel tree. A barrier that is left out has to make the bad outcome possible.""",
         options=LitmusOptions,
         job="dev.litmus.litmus",
     )
@@ -297,9 +293,8 @@ def add_parser(verbs: Verbs) -> None:
         examples=["schedline dev test-tree --boots 100   then 100 boots beside stress-ng"],
         text="""
         Exports tests and changes, applies them with `git am` to a fresh clone, and runs the clone's own kunit.py: in
-        UML, in QEMU, and with --alltests, which builds half the kernel. Each run shows how many tests passed and how
-        many were skipped. From there on only the clone and Python's standard library are used. With --compile nothing
-        is run: each row compiles kernel/sched/ with W=1, and a warning fails.""",
+        UML, in QEMU, and with --alltests, which builds half the kernel. With --compile nothing is run: each row
+        compiles kernel/sched/ with W=1, and a warning fails.""",
         options=PlainTreeOptions,
         job="dev.plain_tree.test_tree",
     )
@@ -313,9 +308,8 @@ def add_parser(verbs: Verbs) -> None:
         ],
         text="""
         Exports the series, applies it with `git am` to a fresh clone, and lets the clone configure, build, run,
-        install and pack the workloads as its users would. They run on this machine, for some minutes. The tarball
-        runs in a guest, too, which has busybox, and neither compiler nor Python. Every log is judged against the list
-        of the tests that had to run.""",
+        install and pack the workloads. They run on this machine, for some minutes, and the tarball in a guest that has
+        neither compiler nor Python. Every log is judged against the list of the tests that had to run.""",
         options=TreeOptions,
         job="dev.plain_tree.kselftest",
     )

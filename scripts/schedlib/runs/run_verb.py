@@ -118,16 +118,13 @@ def add_parser(verbs: Verbs) -> None:
         text="""
         Runs the workloads of a suite (configs/workloads/) in random order. Each run writes a JSON file (schema run-1)
         and a log to --out, in a directory for each boot. After Ctrl-C or kill -9 only the current run is lost: the
-        same command goes on. After a reboot the same command starts a new boot, with a directory of its own.
-        schedline changes no setting of the machine, and restores what a tool changes. Nothing is installed.
-        The workloads of selftests/sched_latency have thresholds of their own: see their --record.
+        same command goes on. schedline changes no setting of the machine, and restores what a tool changes.
 
-        With --in-guest, schedline builds a kernel as `schedline check` does and runs the suite in a guest with
-        busybox, to see whether each workload works on that kernel. Latencies of emulated CPUs mean nothing. Thresholds
-        that need real caches are skipped.
+        With --in-guest, schedline builds a kernel as `schedline check` does and runs the suite in a guest, to see
+        whether each workload works on that kernel. Latencies of emulated CPUs mean nothing.
 
-        --pack makes an archive for a machine that is to be measured. It has schedline, the compiled workloads and the
-        Python libraries. That machine needs the same version of Python, and no network, compiler or kernel source.
+        --pack makes an archive for a machine that is to be measured, which then needs the same version of Python, and
+        no network, compiler or kernel source.
 
         PASS: every run did its work. FAIL: a run did no work, or reported a failure. ERROR: a required program is
         missing, or a run gave no result. INCONCLUSIVE: no workload can run here.""",
