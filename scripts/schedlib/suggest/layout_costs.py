@@ -21,8 +21,6 @@ _WORD = 8
 _NAME = re.compile(r"\.?\w+|\[\d+\]")
 """A part of a path: a name, or the number of an element."""
 
-_OTHER_SLAB = ("slab ", "kmalloc-")
-
 
 @dataclass(frozen=True)
 class Embedded:
@@ -116,26 +114,15 @@ def places_in(around: MappedStructure, structure: Structure) -> Iterator[tuple[s
 
 
 def refuse_absent(observed: Observed, where: Embedded) -> None:
-    """SchedlineError, with the reason, if a guest has no object of a structure."""
-    if all(any(where.objects(observed, guest)) for guest in observed.guests):
-        return
-    tag = where.tag
-    workload = observed.parameters.workload
-    there = ", ".join(sorted(observed.tags))
-    if not observed.everything:
+    """SchedlineError if a guest has no object of a structure."""
+    if not all(any(where.objects(observed, guest)) for guest in observed.guests):
+        there = {watch.owner for watch in observed.watches if watch.tag or watch.owner.startswith("slab ")}
         raise SchedlineError(
-            f"a trace of {workload} has no {tag}, only {there}", f"make it with --objects {tag}, or --objects all"
+            f"in the trace of {observed.parameters.workload}, no two CPUs used a line of the same {where.tag}; they "
+            f"shared {', '.join(sorted(there))}",
+            f"make it with --objects {where.tag}, or all (configs/slab-types.toml names slabs), or take a workload "
+            "whose CPUs share one",
         )
-    if tag in observed.known.structures:
-        raise SchedlineError(
-            f"in the trace of {workload}, no two CPUs used a line of the same {tag}; they shared {there}",
-            "take a workload whose CPUs share one: what only one CPU uses takes no line from another",
-        )
-    unknown = sorted({watch.owner for watch in observed.watches if watch.owner.startswith(_OTHER_SLAB)})
-    raise SchedlineError(
-        f"the trace of {workload} has memory in which a {tag} may lie, but does not know where: {', '.join(unknown)}",
-        "name its slab cache in configs/slab-types.toml, and make the trace again",
-    )
 
 
 def on_lines_of(observed: Observed, where: Embedded) -> list[Counts]:
