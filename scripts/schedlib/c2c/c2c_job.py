@@ -29,7 +29,7 @@ from schedlib.c2c.kernel_map import KernelMap, cached_as, kernel_map
 from schedlib.c2c.memory_map import memory_map, named, plan_lines
 from schedlib.c2c.moved_layout import relaid
 from schedlib.c2c.objects import PER_CPU_OFFSETS, Watch, watches
-from schedlib.c2c.observed import Observed, Player, keep_trace, pcs_of, played, result_of, traced
+from schedlib.c2c.observed import Observed, Player, keep_trace, played, result_of, traced
 from schedlib.c2c.plugin_guest import Measurement
 from schedlib.cache import cache_dir, results_directory, scratch, write_atomic
 from schedlib.errors import SchedlineError
@@ -100,8 +100,7 @@ def count(options: C2cOptions) -> Verdict:
         observed = observe(cache, built(cache, planned, place / "kernel"), asked, place, out, taped=is_taped)
         if options.trace:
             with step(f"writing {options.trace}"):
-                player = Player(plugin_guest.replayer(cache), observed.parameters)
-                keep_trace(options.trace, observed, pcs_of(player, observed))
+                keep_trace(options.trace, observed)
         _report(cache, observed, options.results, place, out)
     return Verdict.PASS
 

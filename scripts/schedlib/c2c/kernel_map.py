@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.c2c_document import Address, MappedField, MappedStructure
 from schedlib.formats.strict import Count, Strict, Word
 from schedlib.kernel.machine import build_id_of
-from schedlib.layout.debug_info import Dwarf
+from schedlib.layout.debug_info import Dwarf, symbols_in
 
 VERSION = 2
 """Version of the cached map. A map of another version is not used."""
@@ -98,12 +97,9 @@ def _lacks(vmlinux: Path, what: str, why: str = ": it was stripped, or built wit
 
 def _symbols(elf: ELFFile) -> tuple[tuple[Symbol, ...], ...]:
     found: dict[int, list[Symbol]] = {_FUNCTION: [], _DATA: []}
-    table, names = elf.get_section_by_name(".symtab"), elf.get_section_by_name(".strtab")
-    text = names.data() if names else b""
-    for name, info, _, section, address, size in struct.iter_unpack("<IBBHQQ", table.data() if table else b""):
-        if section and info & 15 in found:
-            word = text[name : text.index(b"\0", name)].decode(errors="replace")
-            found[info & 15].append(Symbol(address, size, word))
+    for name, kind, section, address, size in symbols_in(elf):
+        if section and kind in found:
+            found[kind].append(Symbol(address, size, name))
     return tuple(tuple(sorted(each, key=attrgetter("address", "name"))) for each in found.values())
 
 

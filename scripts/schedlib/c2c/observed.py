@@ -23,8 +23,8 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType, structs
 
 from schedlib import TOOL
-from schedlib.c2c.c2c_options import ALL, LINES
-from schedlib.c2c.kernel_map import KernelMap, Symbol, last_before
+from schedlib.c2c.c2c_options import ALL
+from schedlib.c2c.kernel_map import KernelMap, Symbol
 from schedlib.c2c.objects import Instance, Resolver, Watch
 from schedlib.cache import open_regular
 from schedlib.errors import SchedlineError
@@ -52,9 +52,6 @@ PAGE = 4096
 """Bytes of a page of the guest."""
 _WORDS = ("record", "object", "absent", "page", "areas", "percpu", "array", "again", "private")
 MAKE_AGAIN = "make the trace again: schedline c2c --trace FILE"
-_AROUND = 512
-"""Bytes around a watched variable in which a neighbour on its lines may lie."""
-
 _PIECE, _LEVEL = 1 << 20, 6
 _MOST_PACKED = 500
 """How many bytes of a tape one byte of a trace may hold; gzip can pack a thousand zeros into one."""
@@ -303,11 +300,6 @@ def played(player: Player, observed: Observed, line: int) -> Observed:
     return replace(observed, guests=guests, parameters=structs.replace(observed.parameters, line=line))
 
 
-def pcs_of(player: Player, observed: Observed) -> set[int]:
-    """The addresses of all instructions that a replay may name, whatever its lines."""
-    return {record.pc for guest in observed.guests for record in player.counts(guest, max(LINES)).records}
-
-
 class TracedGuest(Strict, frozen=True):
     """One guest; `length`: bytes of its tape. For the others see ObservedGuest."""
 
@@ -320,7 +312,7 @@ class TracedGuest(Strict, frozen=True):
 
 
 class TraceHead(CountedDocument, frozen=True, kw_only=True):
-    """The first line of a trace of schedline c2c: the kernel, the guests, and the names of what they accessed."""
+    """The first line of a trace of schedline c2c: the kernel, its symbols, and the guests."""
 
     schema: Literal["c2c-trace-1"]
     structures: dict[str, MappedStructure]
@@ -338,21 +330,19 @@ class TraceHead(CountedDocument, frozen=True, kw_only=True):
             raise ValueError(f"no watch has the key {min(unknown)}")
 
 
-def keep_trace(path: Path, observed: Observed, pcs: Iterable[int]) -> None:
-    """Write a trace of guests whose tapes were kept, with the instructions `pcs`; equal tapes give equal files."""
+def keep_trace(path: Path, observed: Observed) -> None:
+    """Write a trace of guests whose tapes were kept; equal tapes give equal files."""
     tapes = [guest.tape for guest in observed.guests if guest.tape]
     guests = tuple(
         TracedGuest(each.quantum, each.operations, tape.stat().st_size, each.instances, each.absent, each.again)
         for each, tape in zip(observed.guests, tapes, strict=True)
     )
-    functions, data = observed.known.functions, observed.known.data
-    last = {last_before(functions, pc) for pc in pcs}
     head = TraceHead(
         schema="c2c-trace-1",
         **_head(observed),
         structures=dict(observed.known.structures),
-        functions=tuple(functions[number] for number in sorted(last) if number >= 0),
-        data=tuple(data[number] for number in sorted(_beside(data, observed.watches))),
+        functions=observed.known.functions,
+        data=observed.known.data,
         watches=observed.watches,
         guests=guests,
     )
@@ -367,16 +357,6 @@ def keep_trace(path: Path, observed: Observed, pcs: Iterable[int]) -> None:
         half.replace(path)
     finally:
         half.unlink(missing_ok=True)
-
-
-def _beside(symbols: Sequence[Symbol], watches: Iterable[Watch]) -> set[int]:
-    """The numbers of the variables on the lines of watched variables, and of the one before each such range."""
-    found: set[int] = set()
-    for watch in watches:
-        if not watch.hops:
-            first = last_before(symbols, watch.address - _AROUND)
-            found |= set(range(max(first, 0), last_before(symbols, watch.address + watch.size + _AROUND) + 1))
-    return found
 
 
 def traced(path: Path, place: Path) -> Observed:

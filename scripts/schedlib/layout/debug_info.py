@@ -21,6 +21,7 @@ from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.dwarf.dwarfinfo import DWARFInfo
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 DAMAGE = (
     ELFError,
@@ -108,6 +109,21 @@ def open_debug_info(path: Path) -> DebugInfo | None:
             return Dwarf(_relocated_riscv(elf) if is_riscv else elf.get_dwarf_info())
         section = elf.get_section_by_name(".BTF")
         return Btf(section.data()) if section else None
+
+
+def symbols_in(elf: ELFFile) -> list[tuple[str, int, int, int, int]]:
+    """Name, type, section, address and size of each symbol. pyelftools takes seconds for those of a kernel."""
+    table = elf.get_section_by_name(".symtab")
+    if not isinstance(table, SymbolTableSection):
+        return []
+    texts, order = table.stringtable.data(), "<" if elf.little_endian else ">"
+    found = []
+    for row in struct.iter_unpack(f"{order}IBBHQQ" if elf.elfclass == 64 else f"{order}IIIBBH", table.data()):
+        at, info, section, address, size = (
+            (row[0], row[1], *row[3:]) if elf.elfclass == 64 else (row[0], row[3], row[5], row[1], row[2])
+        )
+        found.append((texts[at : texts.index(0, at)].decode(errors="replace"), info & 0xF, section, address, size))
+    return found
 
 
 _RISCV_BYTES = {1: 4, 2: 8}

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import msgspec
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
 
 from schedlib import doctor
 from schedlib.cache import cache_dir
@@ -24,7 +23,7 @@ from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass, Line, RuleId, SourceFile
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
-from schedlib.layout.debug_info import DAMAGE
+from schedlib.layout.debug_info import DAMAGE, symbols_in
 from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.own_build import OwnBuild
 from schedlib.layout.patch_findings import Finding
@@ -117,7 +116,7 @@ def variables_of(path: Path) -> list[Variable]:
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)
-            symbols = _symbols(elf)
+            symbols = symbols_in(elf)
             keys = _static_keys(elf, {name: address for name, _, _, address, _ in symbols})
             names = [each.name for each in elf.iter_sections()]
             found = [
@@ -131,21 +130,6 @@ def variables_of(path: Path) -> list[Variable]:
         found = []
     if not found:
         raise SchedlineError(f"{path} has no variables that can be read", "give a vmlinux as the build left it")
-    return found
-
-
-def _symbols(elf: ELFFile) -> list[tuple[str, int, int, int, int]]:
-    """Name, type, section, address and size of each symbol. pyelftools takes seconds for those of a kernel."""
-    table = elf.get_section_by_name(".symtab")
-    if not isinstance(table, SymbolTableSection):
-        return []
-    texts, order = table.stringtable.data(), "<" if elf.little_endian else ">"
-    found = []
-    for row in struct.iter_unpack(f"{order}IBBHQQ" if elf.elfclass == 64 else f"{order}IIIBBH", table.data()):
-        at, info, section, address, size = (
-            (row[0], row[1], *row[3:]) if elf.elfclass == 64 else (row[0], row[3], row[5], row[1], row[2])
-        )
-        found.append((texts[at : texts.index(0, at)].decode(errors="replace"), info & 0xF, section, address, size))
     return found
 
 

@@ -22,7 +22,7 @@ from schedlib.c2c.c2c_job import BuiltKernel, built, observe, plan, source
 from schedlib.c2c.c2c_options import ALL, SOURCES, TAGS
 from schedlib.c2c.kernel_map import kernel_map
 from schedlib.c2c.objects import Watch
-from schedlib.c2c.observed import ObservedGuest, Player, keep_trace, pcs_of, played, result_of, traced
+from schedlib.c2c.observed import ObservedGuest, Player, keep_trace, played, result_of, traced
 from schedlib.c2c.plugin_guest import DEFAULT_TARGET, Measurement
 from schedlib.cache import cache_dir, scratch
 from schedlib.errors import SchedlineError
@@ -197,7 +197,7 @@ def test_a_replay_is_what_the_guest_has_counted(made: BuiltKernel, tmp_path: Pat
     watched: dict[str, Any] = {"on": made.planned.target.name, "objects": ("rq", "root_domain", "nohz")}
     observed = observe(cache, made, asked_for(**watched), kept, kept, taped=True)
     player = Player(plugin_guest.replayer(cache), observed.parameters)
-    keep_trace(tmp_path / "one.trace", observed, pcs_of(player, observed))
+    keep_trace(tmp_path / "one.trace", observed)
     replayed = played(player, traced(tmp_path / "one.trace", kept), line)
     counted = observe(cache, made, asked_for(**watched, line=line), plain, plain, taped=False)
     assert replace(replayed.guests[0], tape=None) == counted.guests[0]
@@ -322,8 +322,7 @@ def test_an_order_is_suggested_for_the_kernel_of_its_traces(made: BuiltKernel, t
     cache, place = cache_dir(), tmp_path / "kept"
     place.mkdir()
     observed = observe(cache, made, asked_for(objects=("rq",)), place, place, taped=True)
-    player = Player(plugin_guest.replayer(cache), observed.parameters)
-    keep_trace(tmp_path / "rt.trace", observed, pcs_of(player, observed))
+    keep_trace(tmp_path / "rt.trace", observed)
     words = ["c2c", "suggest", "rq", "--trace", str(tmp_path / "rt.trace"), "--no-measure"]
     assert main([*words, "--out", str(tmp_path / "out"), "--json", str(tmp_path / "rq.json")]) == 0
     found = document.read(tmp_path / "rq.json", SuggestDocument, "")

@@ -16,7 +16,7 @@ from replayed import Replay, tape_of
 from golden import Golden
 from schedlib.c2c.blame import blame
 from schedlib.c2c.moved_layout import relaid
-from schedlib.c2c.observed import Observed, Player, keep_trace, pcs_of, played, result_of, traced
+from schedlib.c2c.observed import Observed, Player, keep_trace, played, result_of, traced
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
 from schedlib.formats.c2c_document import C2C_FILE, BlamedField, TrafficResult, read_result
@@ -39,14 +39,10 @@ def player(replay: Replay, observed: Observed) -> Player:
 
 
 @pytest.fixture
-def trace(tmp_path: Path, player: Player, observed: Observed) -> Path:
+def trace(tmp_path: Path, observed: Observed) -> Path:
     """A trace of the two guests."""
-    keep(tmp_path / "toy.trace", player, observed)
+    keep_trace(tmp_path / "toy.trace", observed)
     return tmp_path / "toy.trace"
-
-
-def keep(path: Path, player: Player, observed: Observed) -> None:
-    keep_trace(path, observed, pcs_of(player, observed))
 
 
 def random_trace(seed: int, *, cpus: int = 4, end: int = 256) -> list[str]:
@@ -165,10 +161,10 @@ def test_a_replay_of_a_trace_is_what_was_counted(tmp_path: Path, player: Player,
     assert (reads.counts.misses, reads.counts.false_shared, reads.function) == (ROUNDS, ROUNDS - 1, "reader")
     pages = (0xFFFF888000005000,)
     observed = traced(trace, again)
-    keep(tmp_path / "again.trace", player, observed)
+    keep_trace(tmp_path / "again.trace", observed)
     assert (tmp_path / "again.trace").read_bytes() == trace.read_bytes()
     guests = tuple(replace(guest, again=pages) for guest in observed.guests)
-    keep(tmp_path / "again.trace", player, replace(observed, guests=guests))
+    keep_trace(tmp_path / "again.trace", replace(observed, guests=guests))
     assert {guest.again for guest in traced(tmp_path / "again.trace", again).guests} == {pages}
 
 

@@ -209,7 +209,7 @@ def _in_head(change: Callable[[dict[str, object]], None], plain: bytes) -> bytes
 def test_a_trace(change: Callable[[dict[str, object]], None], said: str, tmp_path: Path) -> None:
     path = tmp_path / "toy.trace"
     found = toy_results.observed(tmp_path)
-    keep_trace(path, found, set())
+    keep_trace(path, found)
     path.write_bytes(gzip.compress(_in_head(change, gzip.decompress(path.read_bytes()))))
     with pytest.raises(document.Refused, match=said):
         traced(path, tmp_path)
