@@ -52,15 +52,11 @@ _SEED = 1
 
 
 def rules_about(tag: str) -> Rules:
-    """The promises about one structure; none if it has no contract."""
+    """All rules, with clauses about one structure alone; none if it has no contract."""
     found = pack_rules(("sched", *pack_names()))
-    clauses = tuple(clause for clause in found.clauses if clause.type == tag)
-    named = {clause.rule for clause in clauses}
     return replace(
         found,
-        rules=tuple(rule for rule in found.rules if rule.id in named),
-        clauses=clauses,
-        findings=(),
+        clauses=tuple(clause for clause in found.clauses if clause.type == tag),
         members=tuple(row for row in found.members if row[0] == tag),
         files={name: file for name, file in found.files.items() if name == tag},
     )
