@@ -33,8 +33,8 @@ from schedlib.runs.measure import OWN_JSON, Measured, command, head_of, read_run
 from schedlib.runs.plan import boots_in, new_plan, refuse_another, runs_wanted, shuffled
 from schedlib.runs.run_verb import GuestOptions, RunOptions
 from schedlib.runs.runs_report import conclude
-from schedlib.runs.tool_process import Finished, said_in
-from schedlib.runs.tools import TOOLS
+from schedlib.runs.tool_process import said_in
+from schedlib.runs.tools import TOOLS, Output
 from schedlib.runs.workload_suites import Suite, WorkloadRow
 from schedlib.tree.kernel_tree import Tree, open_tree
 from schedlib.verdict import Verdict, worst
@@ -207,7 +207,7 @@ def guest_files(todo: Queue, place: Path) -> dict[str, Path]:
 _ENDING = re.compile(r"\s*(\S+)\s+(\d{1,9}(?:\.\d{1,9})?)\s+(\d{1,9}(?:\.\d{1,9})?)(?:\s+(\d{1,3}))?\s*", re.ASCII)
 
 
-def _finished(place: Path, limit: float) -> tuple[str, float, Finished]:
+def _finished(place: Path, limit: float) -> tuple[str, float, Output]:
     """How a run ended, as guest_runs.sh has written it: its start by both clocks, and how its process ended."""
     found = _ENDING.fullmatch(said_in(place / "ending"))
     if not found:
@@ -217,8 +217,8 @@ def _finished(place: Path, limit: float) -> tuple[str, float, Finished]:
     late = code == _KILLED and seconds >= limit - 1
     # A shell reports death by a signal as 128 plus its number. Larger ones, such as 255, are a program's exit status.
     ended = None if late else 128 - code if code and 128 < code < 128 + 65 else code
-    problem, *said = (said_in(place / name) for name in ("problem", "stdout", "stderr"))
-    return started, before, Finished(ended, late, problem.strip(), "", seconds, 0.0, *said)
+    problem, stdout, stderr = (said_in(place / name) for name in ("problem", "stdout", "stderr"))
+    return started, before, Output((), ended, stdout, stderr, timed_out=late, problem=problem.strip(), seconds=seconds)
 
 
 def identity(disk: Path) -> dict[str, str]:

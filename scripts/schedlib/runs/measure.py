@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import shutil
@@ -22,7 +23,7 @@ from schedlib.formats import run_file
 from schedlib.formats.document import Refused
 from schedlib.formats.run_file import Head, Noise, Reading, Run, RunProcess, run_of
 from schedlib.kernel.machine import now
-from schedlib.runs.tool_process import RT_SECONDS, Finished, run_guarded
+from schedlib.runs.tool_process import RT_SECONDS, run_guarded
 from schedlib.runs.tools import TOOLS, Output, Tool, Unreadable, last_line
 from schedlib.runs.workload_suites import WorkloadRow
 
@@ -64,7 +65,7 @@ def why_not(row: WorkloadRow, no_fifo: str) -> tuple[str, bool]:
     return no_fifo if row.realtime else "", False
 
 
-def _ending(finished: Finished, good: frozenset[int], row: WorkloadRow) -> str:
+def _ending(finished: Output, good: frozenset[int], row: WorkloadRow) -> str:
     """Why the output of a process is not a result; empty if it is."""
     if finished.problem:
         return finished.problem
@@ -77,7 +78,7 @@ def _ending(finished: Finished, good: frozenset[int], row: WorkloadRow) -> str:
         why = ": by a user, by the OOM killer (see dmesg), or because an RT task did not sleep" if unclear else ""
         return f"killed by {killer.name}{why}"
     if status not in good:
-        return f"exit status {status}: {last_line(Output((), status, finished.stdout, finished.stderr))}"
+        return f"exit status {status}: {last_line(finished)}"
     return ""
 
 
@@ -112,7 +113,7 @@ def head_of(row: WorkloadRow, fingerprint: Mapping[str, str], started: str, upti
     return Head(name, started, uptime, known)
 
 
-def read_run(row: WorkloadRow, head: Head, argv: Sequence[str], finished: Finished, place: Path) -> Measured:
+def read_run(row: WorkloadRow, head: Head, argv: Sequence[str], finished: Output, place: Path) -> Measured:
     # The paths of the programs are not part of the measurement.
     words = len(argv) - len(row.to_argv()) if row.tool else 1
     shown = [Path(word).name for word in argv[:words]] + list(argv[words:])
@@ -127,13 +128,13 @@ def read_run(row: WorkloadRow, head: Head, argv: Sequence[str], finished: Finish
         for path in place.glob("out.*"):
             with suppress(UnicodeDecodeError):
                 files[path.name] = path.read_text()
-        reading = read_output(tool, Output(shown, finished.exit_status, finished.stdout, finished.stderr, files))
+        reading = read_output(tool, dataclasses.replace(finished, argv=shown, files=files))
     else:
         # The program itself has written the run. It is trusted only because the process exited on its own.
         try:
             found = run_file.read_run(place / OWN_JSON)
         except Refused as refused:
-            said = last_line(Output((), None, finished.stdout, ""))
+            said = last_line(dataclasses.replace(finished, stderr=""))
             reading = Reading(error=f"it wrote no valid run: {refused.why}; it printed: {said}")
     status, seconds = finished.exit_status, round(finished.seconds, 3)
     process = RunProcess(tuple(shown), status, finished.timed_out, reading.reported, seconds, missing=False)

@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from schedlib.cache import read_json, write_json
@@ -21,29 +20,10 @@ from schedlib.kernel.machine import boot_id
 from schedlib.process import clean_environment
 from schedlib.progress import say
 from schedlib.runs import guard as guard_program
+from schedlib.runs.tools import Output
 
 RT_SECONDS = 5.0
 """Default limit of CPU time without sleep: the kernel kills an RT task that exceeds it."""
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A tool that has ended.
-
-    Attributes:
-        exit_status: negative for a signal; None if it was not started or not waited for.
-        problem, cannot: why it could not be started, or cannot have a private network.
-        cpu_s: CPU time of the tool and all that it started.
-    """
-
-    exit_status: int | None
-    timed_out: bool
-    problem: str
-    cannot: str
-    seconds: float
-    cpu_s: float
-    stdout: str
-    stderr: str
 
 
 def said_in(file: Path) -> str:
@@ -59,7 +39,7 @@ def run_guarded(
     server: Sequence[str] = (),
     port: int = 0,
     env: Mapping[str, str] | None = None,
-) -> Finished:
+) -> Output:
     """Run a tool to its end in its own directory. None of its processes survive, however this process ends.
 
     A tool with a server, which listens on a TCP port, shares a private network with it: neither can be reached from
@@ -98,7 +78,7 @@ def run_guarded(
             f"the guard process of {argv[0]} ended with {guard.returncode}, so its result is lost",
             "run the command again to go on; dmesg says whether memory ran out",
         )
-    return Finished(**json.loads(said), stdout=said_in(place / "stdout"), stderr=said_in(place / "stderr"))
+    return Output(argv, stdout=said_in(place / "stdout"), stderr=said_in(place / "stderr"), **json.loads(said))
 
 
 def why_no_fifo() -> str:

@@ -29,11 +29,24 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Output:
+    """A tool that has ended, and what it has written.
+
+    Attributes:
+        exit_status: negative for a signal; None if it was not started or not waited for.
+        problem, cannot: why it could not be started, or cannot have a private network.
+        cpu_s: CPU time of the tool and all that it started.
+    """
+
     argv: Sequence[str]
     exit_status: int | None
     stdout: str
     stderr: str
     files: Mapping[str, str] = field(default_factory=dict)
+    timed_out: bool = False
+    problem: str = ""
+    cannot: str = ""
+    seconds: float = 0.0
+    cpu_s: float = 0.0
 
     def option(self, name: str) -> str:
         if name not in self.argv[:-1]:

@@ -24,7 +24,8 @@ from schedlib.kernel.machine import fingerprint
 from schedlib.runs import measure as measure_module
 from schedlib.runs.measure import measure, skipped
 from schedlib.runs.runs_report import judge_all, judge_run, lacks_program
-from schedlib.runs.tool_process import Finished, run_guarded, why_no_fifo
+from schedlib.runs.tool_process import run_guarded, why_no_fifo
+from schedlib.runs.tools import Output
 from schedlib.runs.workload_suites import WorkloadRow
 from schedlib.tree.selftest_programs import DIRECTORY
 from schedlib.verdict import Verdict
@@ -119,12 +120,12 @@ def test_an_rt_task_that_never_sleeps_is_ended_when_it_should_have_been_done(
 def test_a_tool_is_not_trusted_when_the_clock_of_the_wall_was_set(
     seconds: float, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def guarded(*_: Any, rt_seconds: float, **__: Any) -> Finished:
+    def guarded(*_: Any, rt_seconds: float, **__: Any) -> Output:
         assert rt_seconds > row.seconds, "a row may be awake for all of its time"
         wall = time.time
         monkeypatch.setattr(time, "time", lambda: wall() + seconds)
         said = "Running with 1 groups 40 fds (== 40 tasks)\nEach sender will pass 5 messages\nTime: 0.5\n"
-        return Finished(0, False, "", "", 0.5, 0.1, said, "")
+        return Output((), 0, said, "", seconds=0.5, cpu_s=0.1)
 
     monkeypatch.setattr(measure_module, "run_guarded", guarded)
     monkeypatch.setattr(measure_module, "_version", lambda *_: "")
