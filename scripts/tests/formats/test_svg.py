@@ -6,7 +6,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from golden import Golden
-from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, picture
+from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, by_line, picture
 
 SPACE = "{http://www.w3.org/2000/svg}"
 LINES = (
@@ -48,3 +48,10 @@ def test_text_can_be_read_on_its_colour() -> None:
     root = ET.fromstring(picture([DrawnObject("o", 64, (DrawnLine(0, "0", cells),))], Key((), 1)))  # noqa: S314 - ours
     inks = {each.text: each.get("fill") for each in root.iter(f"{SPACE}text") if each.get("fill")}
     assert inks == {"dark": "#fff", "light": "#000"}
+
+
+def test_a_field_on_two_lines_is_drawn_on_both() -> None:
+    """It was drawn beyond the edge of the first."""
+    cells = [Cell(0, 8, "lock", "", "#112233"), Cell(56, 16, "list", "", "#112233")]
+    found = {number: [(each.name, each.start, each.size) for each in its] for number, its in by_line(cells, 64).items()}
+    assert found == {0: [("lock", 0, 8), ("list", 56, 8)], 1: [("list", 0, 8)]}
