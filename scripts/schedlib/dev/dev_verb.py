@@ -242,8 +242,10 @@ def add_parser(verbs: Verbs) -> None:
         Applies each diff of configs/mutants/ to the patched tree, builds and boots it. One of the tests that its
         Killed-by header names has to fail. Answers are kept in the cache, so an interrupted run goes on.
 
-        --generated takes the functions of configs/generated-mutants.toml, which operators change in one place at a
-        time. A mutant that survives fails, and so does a statement that no guest executes.""",
+        --generated takes the functions of configs/generated-mutants.toml. Operators change them in one place at a time:
+        they drop or negate a part of a condition, drop a statement or a barrier, change a constant, an operator, the
+        order of arguments or what is returned. A mutant that survives fails, and so does a statement that no guest
+        executes.""",
         examples=[
             "schedline dev mutants --from ~/my-diffs   diffs without headers: any failing test kills",
             "schedline dev mutants --generated --functions rto_next_cpu,cpupri_set",

@@ -118,7 +118,8 @@ def add_parser(verbs: Verbs) -> None:
         text="""
         Runs the workloads of a suite (configs/workloads/) in random order. Each run writes a JSON file (schema run-1)
         and a log to --out, in a directory for each boot. After Ctrl-C or kill -9 only the current run is lost: the
-        same command goes on. schedline changes no setting of the machine, and restores what a tool changes.
+        same command goes on. After a reboot it starts a new boot, with a directory of its own. Nothing is installed;
+        schedline changes no setting of the machine, and restores what a tool changes.
 
         With --in-guest, schedline builds a kernel as `schedline check` does and runs the suite in a guest, to see
         whether each workload works on that kernel. Latencies of emulated CPUs mean nothing.
