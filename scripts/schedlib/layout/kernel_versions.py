@@ -15,8 +15,7 @@ from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.kernel.kconfig import Dropped
-from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
-from schedlib.layout.compile import Column
+from schedlib.layout.columns import Column, columns_for, composed_tree, ensure_tools, pack_columns
 from schedlib.layout.kernel_text import KernelText, text_of_commit
 from schedlib.layout.layout_options import InitOptions, LayoutOptions
 from schedlib.layout.own_build import OURS, Versions, chosen_build, patched
@@ -167,7 +166,7 @@ class _Sources:
         versions = self._versions
         try:
             with unit_build(cache_dir(), versions.tree, versions.both[side], versions.pack_columns[0]) as build:
-                return build.whole(source) if build else ("", frozenset())
+                return build.whole(source)
         except Dropped:
             return "", frozenset()
 
