@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -114,7 +114,33 @@ class CommitVersions:
     @cached_property
     def followed(self) -> Followed:
         """What means something else with the patch."""
-        return follow(self.texts, self.text.read, _Sources(self))
+        return follow(self.texts, self.text.read, self)
+
+    def readers_of(self, file: str) -> Iterable[str]:
+        """A .c file that reads many headers, this one among them, in the configuration that compiles most."""
+        top = file.partition("/")[0]
+        near = (each for each in _READERS if top in ("include", "arch", each.partition("/")[0]))
+        return islice((each for each in near if file in self.read_by(each)), 1)
+
+    def read_by(self, source: str) -> Collection[str]:
+        """The files that one of these reads."""
+        return self._whole(source, 1)[1]
+
+    def said(self, source: str) -> tuple[Said | None, Said | None]:
+        """What one says, with all that it includes, without and with the patch; None if that fails."""
+        one, other = (self._whole(source, side)[0] for side in (0, 1))
+        return (said(one), said(other)) if one and other else (None, None)
+
+    @cached_property
+    def _whole(self) -> Callable[[str, int], tuple[str, frozenset[str]]]:
+        return cache(self._whole_of)
+
+    def _whole_of(self, source: str, side: int) -> tuple[str, frozenset[str]]:
+        try:
+            with unit_build(cache_dir(), self.tree, self.both[side], self.pack_columns[0]) as build:
+                return build.whole(source)
+        except Dropped:
+            return "", frozenset()
 
     def as_it_was(self) -> Iterator[Finding]:
         """Nothing: make builds anew."""
@@ -141,34 +167,6 @@ class CommitVersions:
         except Dropped as dropped:
             say(f"no column {column.name}: {dropped.observed}")
             return None
-
-
-class _Sources:
-    """Some .c files that read many headers, in the configuration that compiles most."""
-
-    def __init__(self, versions: CommitVersions) -> None:
-        self._versions = versions
-        self._whole = cache(self._whole_of)
-
-    def readers_of(self, file: str) -> Iterable[str]:
-        top = file.partition("/")[0]
-        near = (each for each in _READERS if top in ("include", "arch", each.partition("/")[0]))
-        return islice((each for each in near if file in self.read_by(each)), 1)
-
-    def read_by(self, source: str) -> Collection[str]:
-        return self._whole(source, 1)[1]
-
-    def said(self, source: str) -> tuple[Said | None, Said | None]:
-        one, other = (self._whole(source, side)[0] for side in (0, 1))
-        return (said(one), said(other)) if one and other else (None, None)
-
-    def _whole_of(self, source: str, side: int) -> tuple[str, frozenset[str]]:
-        versions = self._versions
-        try:
-            with unit_build(cache_dir(), versions.tree, versions.both[side], versions.pack_columns[0]) as build:
-                return build.whole(source)
-        except Dropped:
-            return "", frozenset()
 
 
 @contextmanager

@@ -259,7 +259,28 @@ class Versions:
     @cached_property
     def followed(self) -> Followed:
         """What means something else with the patch."""
-        return follow(self.texts, self.text.read, _Objects(self))
+        return follow(self.texts, self.text.read, self)
+
+    @cached_property
+    def _records(self) -> dict[str, Path]:
+        """What kbuild left about objects, by their .c files."""
+        return {}
+
+    def readers_of(self, file: str) -> Iterable[str]:
+        """Some .c files that objects were made from, and a header."""
+        found = self.own.readers_of(file)
+        self._records.update(found)
+        return found
+
+    def read_by(self, source: str) -> Collection[str]:
+        """The files that one of these reads."""
+        return self.own.read_by(self._records[source])
+
+    def said(self, source: str) -> tuple[Said | None, Said | None]:
+        """What one says, with all that it includes, without and with the patch; None if that fails."""
+        builds = (self.opened(self._records[source], side) for side in (0, 1))
+        one, other = (self.pool.submit(UnitBuild.said, build, source) for build in builds)
+        return one.result(), other.result()
 
     def as_it_was(self) -> Iterator[Finding]:
         """What the build has as it was before the patch."""
@@ -396,27 +417,6 @@ class Versions:
             yield Finding(
                 "kernel/bounds.c", 1, False, "", f"{text}build the patched tree, then use --commit; or {OURS}"
             )
-
-
-class _Objects:
-    """The .c files that objects were made from."""
-
-    def __init__(self, versions: Versions) -> None:
-        self._versions, self._own = versions, versions.own
-        self._records: dict[str, Path] = {}
-
-    def readers_of(self, file: str) -> Iterable[str]:
-        found = self._own.readers_of(file)
-        self._records |= found
-        return found
-
-    def read_by(self, source: str) -> Collection[str]:
-        return self._own.read_by(self._records[source])
-
-    def said(self, source: str) -> tuple[Said | None, Said | None]:
-        builds = (self._versions.opened(self._records[source], side) for side in (0, 1))
-        one, other = (self._versions.pool.submit(UnitBuild.said, build, source) for build in builds)
-        return one.result(), other.result()
 
 
 @contextmanager
