@@ -211,15 +211,7 @@ def text(found: LayoutDriftDocument) -> Iterator[str]:
     """The report for a terminal."""
     for kernel in found.kernels:
         yield from _wrapped(f"{kernel.name}: {kernel.origin}", "    ")
-    lines = dict.fromkeys((each.column, each.line) for each in found.cells)
-    yield from _wrapped("bytes in a line: " + ", ".join(f"{column} {line}" for column, line in lines), "    ")
-    shown, quiet = rows(found)
-    if shown:
-        # Of a long name the end is told.
-        names = (each.name if len(each.name) <= 20 else f"...{each.name[-17:]}" for each in found.kernels)
-        yield from ("", *table([["contract", "on", *names], *shown]))
-    if quiet:
-        yield from ("", *_wrapped(f"nothing to look at in {len(quiet)} contracts: {', '.join(quiet)}", "    "))
+    yield from ("", *table(totals(found)))
     everywhere = {each.column for each in found.cells}
     for kind, heading in _HEADINGS.items():
         its = [each for each in found.findings if each.kind is kind]
@@ -245,43 +237,18 @@ def text(found: LayoutDriftDocument) -> Iterator[str]:
     yield f"verdict: {found.status.name}"
 
 
-def rows(found: LayoutDriftDocument) -> tuple[list[list[str]], list[str]]:
-    """The table, contracts by kernels, and the contracts that are left out of it: of these nothing has to be looked at.
-
-    Columns that show the same share a row.
-    """
-    cells = {(each.contract, each.column, each.kernel): each for each in found.cells}
-    loud = {finding.contract for finding in found.findings if finding.kind.is_red or finding.kind.is_amber}
-    columns = list(dict.fromkeys(each.column for each in found.cells))
-    contracts = list(dict.fromkeys(each.contract for each in found.cells))
-    shown = []
-    for contract in (each for each in contracts if each in loud):
-        alike: dict[tuple[tuple[str, ...], tuple[DriftFinding, ...]], list[str]] = {}
-        for column in columns:
-            its = [each for each in found.findings if each.contract == contract and column in each.columns]
-            states = [
-                _state(cells.get((contract, column, kernel.name)), [each for each in its if each.after == kernel.name])
-                for kernel in found.kernels
-            ]
-            alike.setdefault((tuple(states), tuple(its)), []).append(column)
-        for (told, _), names in alike.items():
-            where = "all" if len(names) == len(columns) > 1 else " ".join(names)
-            shown.append([contract, where, *told])
-    return shown, [each for each in contracts if each not in loud]
-
-
-def _state(cell: DriftCell | None, findings: Sequence[DriftFinding]) -> str:
-    """The rules that hold, and those that do not."""
-    if cell is None:
-        return "-"
-    fresh = {rule for each in findings if each.kind.is_red for rule in each.rules}
-    # G1 for cfs-rq.G1: the row says the rest.
-    parts = [f"FAIL {' '.join(rule.rpartition('.')[2] for rule in cell.failed if rule in fresh)}"] if fresh else []
-    if old := [rule for rule in cell.failed if rule not in fresh]:
-        parts.append(f"{len(old)} fail")
-    if cell.passed:
-        parts.append(f"{len(cell.passed)} pass")
-    return ", ".join(parts) or ("not seen" if cell.size is None else "n/a")
+def totals(found: LayoutDriftDocument) -> list[list[str]]:
+    """A table of columns and kernels: how many rules hold, fail, and are not judged."""
+    # Of a long name the end is told.
+    rows = [["on", "line", *(each.name if len(each.name) <= 20 else f"...{each.name[-17:]}" for each in found.kernels)]]
+    for column, line in dict.fromkeys((each.column, each.line) for each in found.cells):
+        rows.append([column, str(line)])
+        for kernel in found.kernels:
+            its = [each for each in found.cells if (each.column, each.kernel, each.line) == (column, kernel.name, line)]
+            both = {"pass": "passed", "FAIL": "failed", "n/a": "not_judged"}
+            counts = {word: len({rule for each in its for rule in getattr(each, key)}) for word, key in both.items()}
+            rows[-1].append(", ".join(f"{count} {word}" for word, count in counts.items() if count) or "-")
+    return rows
 
 
 def _step(each: DriftFinding | DriftMove) -> str:

@@ -35,7 +35,7 @@ from schedlib.layout.drift import (
     LayoutDriftDocument,
     judge_kernels,
 )
-from schedlib.layout.drift_job import rows, text
+from schedlib.layout.drift_job import text, totals
 from schedlib.layout.kernel_text import declaring_files, text_of_commit
 from schedlib.layout.rule_judge import Layout
 from schedlib.options import ChangeOptions, TreeOptions
@@ -221,14 +221,11 @@ def cell(contract: str, column: str, kernel: str, passed: int, failed: int = 0) 
     return DriftCell(contract, column, kernel, 64, 760, tuple(ids[failed : failed + passed]), tuple(ids[:failed]), ())
 
 
-def test_rows() -> None:
-    """Columns that show the same share a row; a contract of which nothing has to be looked at has none."""
-    shown = [["sock", "x86_64", "3 pass", "FAIL G1, 2 pass"], ["sock", "arm64", "3 pass", "3 pass"]]
-    assert rows(drifted()) == (shown, ["quiet", "file"])
-    full = replace(drifted().findings[2], kind=DriftKind.FULL)
-    cells = (*drifted().cells[-2:], *(cell("sock", "x86_64", kernel, 3) for kernel in ("6.12", "7.3")))
-    both = replace(drifted(), findings=(full,), cells=cells)
-    assert rows(both)[0] == [["sock", "all", "3 pass", "3 pass"]]
+def test_totals() -> None:
+    """A rule that speaks of two structures is one."""
+    assert totals(drifted())[1:] == [["x86_64", "64", "9 pass", "8 pass, 1 FAIL"], ["arm64", "64", "9 pass", "9 pass"]]
+    other = replace(drifted().cells[-1], contract="other")
+    assert totals(replace(drifted(), cells=(*drifted().cells, other))) == totals(drifted())
 
 
 def test_the_text(golden: Golden) -> None:
