@@ -44,61 +44,50 @@ _HEAD = """\
 """
 
 
-def _line(clause: Clause, first: str) -> str:
-    if clause.arg == ANY_LINE:
-        return f"LINE({clause.type}, {first})"
-    return f"LAST_LINE({clause.type})" if clause.arg == LAST_LINE else str(clause.arg)
+_EACH = {
+    ClauseKind.ALIGNED: "offsetof(struct {tag}, {name}) % SMP_CACHE_BYTES == 0",
+    ClauseKind.ON_LINE: "LINE({tag}, {name}) == {line} && END({tag}, {name}) == {line}",
+    ClauseKind.STARTS_ON: "LINE({tag}, {name}) == {line}",
+    ClauseKind.HEADROOM: "LAST_BYTE({tag}, {name}) < SMP_CACHE_BYTES - {arg}",
+    ClauseKind.SAME_OFFSET: "offsetof(struct {tag}, {name}) == offsetof(struct {tag}, {first})",
+}
+"""What must be true of each member of a clause."""
+
+_BOTH = {
+    ClauseKind.APART: "END({tag}, {a}) < LINE({tag}, {b}) || END({tag}, {b}) < LINE({tag}, {a})",
+    ClauseKind.FOLLOWS: "offsetof(struct {tag}, {a}) > offsetof(struct {tag}, {b})",
+    ClauseKind.OWN_OFFSET: "offsetof(struct {tag}, {a}) != offsetof(struct {tag}, {b})",
+}
+"""What must be true of each member and each of the others."""
+
+_WHOLE = {
+    ClauseKind.TYPE_ALIGNED: "__alignof__(struct {tag}) % SMP_CACHE_BYTES == 0",
+    ClauseKind.TYPE_PADDED: "sizeof(struct {tag}) % SMP_CACHE_BYTES == 0",
+    ClauseKind.TYPE_SMALL: "sizeof(struct {tag}) < SMP_CACHE_BYTES",
+    ClauseKind.TYPE_MOST: "sizeof(struct {tag}) <= {arg}",
+}
+"""What must be true of the type."""
 
 
 def _expression(clause: Clause, first: str, name: str) -> str:
     """What must be true of one member of a clause; empty if nothing can be said of it alone."""
-    tag = clause.type
-    match clause.kind:
-        case ClauseKind.ALIGNED:
-            return f"offsetof(struct {tag}, {name}) % SMP_CACHE_BYTES == 0"
-        case ClauseKind.ON_LINE:
-            wanted = _line(clause, first)
-            begins = "" if clause.arg == ANY_LINE and name == first else f"LINE({tag}, {name}) == {wanted} && "
-            return f"{begins}END({tag}, {name}) == {wanted}"
-        case ClauseKind.STARTS_ON if clause.arg != ANY_LINE or name != first:
-            return f"LINE({tag}, {name}) == {_line(clause, first)}"
-        case ClauseKind.HEADROOM:
-            return f"LAST_BYTE({tag}, {name}) < SMP_CACHE_BYTES - {clause.arg}"
-        case ClauseKind.SAME_OFFSET if name != first:
-            return f"offsetof(struct {tag}, {name}) == offsetof(struct {tag}, {first})"
-        case _:
-            return ""
+    line = {ANY_LINE: f"LINE({clause.type}, {first})", LAST_LINE: f"LAST_LINE({clause.type})"}.get(
+        clause.arg, clause.arg
+    )
+    text = _EACH.get(clause.kind, "").format(tag=clause.type, name=name, first=first, line=line, arg=clause.arg)
+    # Nothing is said of a member that is compared with itself.
+    sides = (part.partition(" == ") for part in text.split(" && "))
+    return " && ".join("".join(each) for each in sides if each[0] != each[2])
 
 
 def _comparisons(clause: Clause, name: str, other: str) -> Iterator[str]:
     """What must be true of a member and one of the others."""
-    tag = clause.type
-    match clause.kind:
-        case ClauseKind.APART:
-            pairs = [(name, other)]
-            if "[0]" in name or "[0]" in other:
-                # Of an array, neighbours stand for all.
-                pairs += [(name.replace("[0]", "[1]"), other), (name, other.replace("[0]", "[1]"))]
-            for a, b in pairs:
-                yield f"END({tag}, {a}) < LINE({tag}, {b}) || END({tag}, {b}) < LINE({tag}, {a})"
-        case ClauseKind.FOLLOWS:
-            yield f"offsetof(struct {tag}, {name}) > offsetof(struct {tag}, {other})"
-        case ClauseKind.OWN_OFFSET:
-            yield f"offsetof(struct {tag}, {name}) != offsetof(struct {tag}, {other})"
-        case _:
-            return
-
-
-def _whole(clause: Clause, source: Source) -> str:
-    """What must be true of the type; empty if the clause is about members."""
-    tag = clause.type
-    without = "".join(f" + TAKEN({tag}, {name})" for name in clause.members if source.find(tag, name))
-    return {
-        ClauseKind.TYPE_ALIGNED: f"__alignof__(struct {tag}) % SMP_CACHE_BYTES == 0",
-        ClauseKind.TYPE_PADDED: f"sizeof(struct {tag}) % SMP_CACHE_BYTES == 0",
-        ClauseKind.TYPE_SMALL: f"sizeof(struct {tag}) < SMP_CACHE_BYTES",
-        ClauseKind.TYPE_MOST: f"sizeof(struct {tag}) <= {clause.arg}{without}",
-    }.get(clause.kind, "")
+    pairs = [(name, other)]
+    if clause.kind is ClauseKind.APART and ("[0]" in name or "[0]" in other):
+        # Of an array, neighbours stand for all.
+        pairs += [(name.replace("[0]", "[1]"), other), (name, other.replace("[0]", "[1]"))]
+    for a, b in pairs if clause.kind in _BOTH else ():
+        yield _BOTH[clause.kind].format(tag=clause.type, a=a, b=b)
 
 
 def _wrapped(clause: Clause, expression: str) -> str:
@@ -130,8 +119,9 @@ def _assertions(clause: Clause, source: Source) -> Iterator[GuardedRow]:
         return tuple(dict.fromkeys(found))
 
     members, others = ([name for name in names if source.find(tag, name)] for names in (clause.members, clause.others))
-    if whole := _whole(clause, source):
-        yield guards(*members), _wrapped(clause, whole)
+    if clause.kind in _WHOLE:
+        without = "".join(f" + TAKEN({tag}, {name})" for name in members)
+        yield guards(*members), _wrapped(clause, _WHOLE[clause.kind].format(tag=tag, arg=clause.arg) + without)
         return
     for name in members:
         if expression := _expression(clause, members[0], name):
