@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -19,15 +19,15 @@ from schedlib.layout.layout_diff import moved_members
 from schedlib.layout.members import Member, resolve, root_of
 from schedlib.layout.rule_judge import (
     ClauseResult,
+    JudgedColumn,
     Layout,
     RuleOutcome,
     RuleResult,
     bytes_left,
     few,
     happened,
-    judge_rule,
+    judge_column,
     offences,
-    presence_of,
 )
 from schedlib.tree.source import Presence
 from schedlib.verdict import Verdict
@@ -159,23 +159,13 @@ class LayoutDriftDocument(Document, frozen=True, kw_only=True):
     moves: tuple[DriftMove, ...]
 
 
-@dataclass(frozen=True)
-class JudgedKernel:
-    """The layout of one kernel with the outcome of every rule, by its id."""
-
-    name: str
-    layout: Layout
-    results: Mapping[str, RuleResult]
-
-
-def judge_kernels(rules: Rules, kernels: Sequence[tuple[str, Layout]]) -> list[JudgedKernel]:
+def judge_kernels(rules: Rules, kernels: Sequence[tuple[str, Layout]]) -> list[JudgedColumn]:
     """Judge every rule on kernels that follow each other. A change that one has is expected of all later ones."""
-    judged: list[JudgedKernel] = []
+    judged: list[JudgedColumn] = []
     expected: frozenset[str] = frozenset()
     for name, layout in kernels:
-        results = {rule.id: judge_rule(rules, rule.id, layout, expected) for rule in rules.rules}
-        judged.append(JudgedKernel(name, layout, results))
-        expected |= {each for each in rules.changes() if presence_of(rules, each, layout)[0] is Presence.PRESENT}
+        judged.append(judge_column(rules, name, layout, expected))
+        expected |= {change for change, found in judged[-1].presence.items() if found is Presence.PRESENT}
     return judged
 
 
@@ -184,8 +174,8 @@ class DriftStep:
     """Two kernels that follow each other."""
 
     rules: Rules
-    before: JudgedKernel
-    after: JudgedKernel
+    before: JudgedColumn
+    after: JudgedColumn
 
     def findings(self, held: Collection[str]) -> Iterator[DriftFinding]:
         """What differs between them. `held`: ids of the rules that held in some earlier kernel."""

@@ -27,14 +27,13 @@ from schedlib.layout.drift import (
     DriftKind,
     DriftMove,
     DriftStep,
-    JudgedKernel,
     LayoutDriftDocument,
     judge_kernels,
 )
 from schedlib.layout.kernel_text import declaring_files, text_of_commit
 from schedlib.layout.layout_options import DEFAULT_ARCH, DriftOptions, LayoutOperand
 from schedlib.layout.pack_units import pack_layout
-from schedlib.layout.rule_judge import Layout, RuleOutcome
+from schedlib.layout.rule_judge import JudgedColumn, Layout, RuleOutcome
 from schedlib.layout.vmlinux import KnownKernel, kernel_of, layout_of_kernel
 from schedlib.names import pack_names
 from schedlib.tree.kernel_tree import Tree
@@ -179,7 +178,7 @@ def _document(
     )
 
 
-def _cells(rules: Rules, column: str, judged: JudgedKernel) -> Iterator[DriftCell]:
+def _cells(rules: Rules, column: str, judged: JudgedColumn) -> Iterator[DriftCell]:
     for tag in rules.types():
         kind = judged.layout.types.get(tag)
         ids = dict.fromkeys(each.rule for each in rules.clauses if each.type == tag and each.rule in judged.results)

@@ -7,7 +7,7 @@ import platform
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Literal
@@ -26,14 +26,14 @@ from schedlib.layout.headroom import draw_clause
 from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.rule_judge import (
+    JudgedColumn,
     Layout,
     PresenceName,
     RuleOutcome,
     RuleResult,
     describe,
     intruders,
-    judge_rule,
-    presence_of,
+    judge_column,
     shared_members,
 )
 from schedlib.layout.vmlinux import kernel_of, layout_of_kernel
@@ -91,7 +91,7 @@ def _of_tree(options: LayoutOptions, rules: Rules) -> tuple[list[JudgedColumn], 
         try:
             layout = pack_layout(cache_dir(), tree, composition.commit, column, rules)
         except Dropped as dropped:
-            columns.append(JudgedColumn(column.name, None, absent=dropped.observed))
+            columns.append(JudgedColumn(column.name, Layout(column.name), absent=dropped.observed))
         else:
             columns.append(judge_column(rules, column.name, layout, composition.expected))
     fingerprint = {
@@ -107,32 +107,9 @@ MOST_NAMES = 8
 """Kernels that a note lists by name; the JSON has all."""
 
 
-@dataclass(frozen=True)
-class JudgedColumn:
-    """One kernel: its layout with the rules' outcomes, or why this architecture has no such configuration."""
-
-    name: str
-    layout: Layout | None
-    results: tuple[RuleResult, ...] = ()
-    presence: dict[str, PresenceName] = field(default_factory=dict)
-    absent: str = ""
-
-    def outcome(self, rule: str) -> RuleOutcome:
-        """The outcome of a rule here."""
-        return next((result.outcome for result in self.results if result.rule == rule), RuleOutcome.NA)
-
-
-def judge_column(rules: Rules, name: str, layout: Layout, expected: frozenset[str]) -> JudgedColumn:
-    """Check every rule on one kernel."""
-    results = tuple(judge_rule(rules, rule.id, layout, expected) for rule in rules.rules)
-    return JudgedColumn(
-        name, layout, results, {each: presence_of(rules, each, layout)[0].value for each in rules.changes()}
-    )
-
-
 def verdict_of(columns: Sequence[JudgedColumn], require: Sequence[str] = ()) -> Verdict:
     """FAIL when a rule fails anywhere; ERROR when a required one is n/a everywhere; all n/a is INCONCLUSIVE."""
-    outcomes = {result.outcome for column in columns for result in column.results}
+    outcomes = {result.outcome for column in columns for result in column.results.values()}
     if RuleOutcome.FAIL in outcomes:
         return Verdict.FAIL
     if _lacking(columns, require):
@@ -148,19 +125,18 @@ def _lacking(columns: Sequence[JudgedColumn], require: Sequence[str]) -> list[st
 def table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
     """The matrix, one kernel on each line, a rule in each column; notes() lists the kernels that cannot be built."""
     rows = [["", "line", *(rule.id.rpartition(".")[2] for rule in rules.rules)]]
-    for column in columns:
-        if column.layout:
-            outcomes = (_word(column.outcome(rule.id)) for rule in rules.rules)
-            rows.append([column.name, str(column.layout.line), *outcomes])
+    for column in (each for each in columns if not each.absent):
+        outcomes = (_word(column.outcome(rule.id)) for rule in rules.rules)
+        rows.append([column.name, str(column.layout.line), *outcomes])
     yield from aligned(rows, "< <")
 
 
 def pack_table(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
     """The structures of packs, a line each, with a kernel in each column: how many rules hold, fail, or are n/a."""
-    built = [column for column in columns if column.layout]
+    built = [column for column in columns if not column.absent]
     if not built:
         return
-    rows = [["", *(f"{column.name} ({column.layout.line})" for column in built if column.layout)]]
+    rows = [["", *(f"{column.name} ({column.layout.line})" for column in built)]]
     for tag in rules.types():
         its = {clause.rule for clause in rules.clauses if clause.type == tag}
         counts = (Counter(column.outcome(rule) for rule in its) for column in built)
@@ -185,7 +161,7 @@ def advice(verdict: Verdict, columns: Sequence[JudgedColumn], require: Sequence[
         return f"--require: {', '.join(_lacking(columns, require))} is n/a everywhere; the lines above say why"
     if verdict is not Verdict.INCONCLUSIVE:
         return ""
-    if not any(column.layout for column in columns):
+    if all(column.absent for column in columns):
         return "there is no such kernel\n  next: choose another --arch or --config"
     status = shlex.join(["schedline", "status", *source])
     return (
@@ -213,12 +189,12 @@ def notes(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
     for column in columns:
         if column.absent:
             yield f"no column {column.name}: {column.absent}"
-        if column.layout and column.layout.assumed:
+        if column.layout.assumed:
             yield f"note: {column.name}: {column.layout.assumed}"
-        for result in column.results:
+        for result in column.results.values():
             if result.outcome is RuleOutcome.NA:
                 reasons.setdefault(result.reason, {}).setdefault(result.rule, []).append(column.name)
-    everywhere = [column.name for column in columns if column.layout]
+    everywhere = [column.name for column in columns if not column.absent]
     for reason, per_rule in reasons.items():
         grouped: dict[tuple[str, ...], list[str]] = {}
         for rule, where in per_rule.items():
@@ -234,19 +210,16 @@ def _partly(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
     """Clauses that could not be judged in rules that pass: such a pass proves less."""
     found: dict[tuple[str, str], list[str]] = {}
     for column in columns:
-        for result in column.results:
-            if result.outcome is RuleOutcome.PASS and column.layout:
-                for clause in result.clauses:
-                    if clause.unrecorded:
-                        what = describe(clause, column.layout)
-                        found.setdefault((f"{result.rule}, {what}", clause.reason), []).append(column.name)
+        passed = (result for result in column.results.values() if result.outcome is RuleOutcome.PASS)
+        for rule, clause in ((each.rule, clause) for each in passed for clause in each.clauses if clause.unrecorded):
+            found.setdefault((f"{rule}, {describe(clause, column.layout)}", clause.reason), []).append(column.name)
     for (what, reason), names in found.items():
         yield f"not judged, {reason}: {what} ({', '.join(names)})"
 
 
 def open_findings(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
     """The exceptions of the contracts that cost something, wherever the members share a line."""
-    layouts = [column.layout for column in columns if column.layout]
+    layouts = [column.layout for column in columns if not column.absent]
     for finding in rules.findings:
         names, ones, others = [], set[str](), set[str]()
         for layout in layouts:
@@ -266,10 +239,9 @@ def failures(rules: Rules, columns: Sequence[JudgedColumn]) -> Iterator[str]:
     """Each broken clause with reason, source, members and picture; columns with the same text share one entry."""
     told: dict[str, list[str]] = {}
     for column in columns:
-        for result in column.results:
-            if result.outcome is RuleOutcome.FAIL and column.layout:
-                for text in _failure(rules, result, column.layout):
-                    told.setdefault(text, []).append(column.name)
+        for result in (each for each in column.results.values() if each.outcome is RuleOutcome.FAIL):
+            for text in _failure(rules, result, column.layout):
+                told.setdefault(text, []).append(column.name)
     for text, names in told.items():
         head, _, rest = text.partition("\n")
         yield f"FAIL {head} ({', '.join(names)})\n{rest}"
@@ -377,15 +349,14 @@ def layout_document(
 
 def _column(column: JudgedColumn) -> LayoutColumn:
     layout = column.layout
-    structures = layout.structures if layout else {}
-    members = ((tag, member) for tag, structure in structures.items() for member in structure.members)
+    members = ((tag, member) for tag, structure in layout.structures.items() for member in structure.members)
     return LayoutColumn(
         name=column.name,
         absent=column.absent,
-        line=layout.line if layout else None,
-        assumed=layout.assumed if layout else "",
-        presence=column.presence,
-        types={tag: LayoutType(structure.type.size, structure.type.align) for tag, structure in structures.items()},
-        rules=tuple(LayoutRule(each.rule, each.outcome.value, each.reason) for each in column.results),
+        line=None if column.absent else layout.line,
+        assumed=layout.assumed,
+        presence={change: found.value for change, found in column.presence.items()},
+        types={tag: LayoutType(kind.size, kind.align) for tag, kind in layout.types.items()},
+        rules=tuple(LayoutRule(each.rule, each.outcome.value, each.reason) for each in column.results.values()),
         fields=tuple(LayoutField(tag, member.name, member.offset, member.size) for tag, member in members),
     )

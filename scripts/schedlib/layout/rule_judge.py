@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Literal
@@ -40,11 +40,11 @@ class Layout:
     """
 
     name: str
-    line: int
-    assumed: str
-    holds: frozenset[str]
-    unknown: frozenset[str]
-    structures: Mapping[str, Structure]
+    line: int = 1
+    assumed: str = ""
+    holds: frozenset[str] = frozenset()
+    unknown: frozenset[str] = frozenset()
+    structures: Mapping[str, Structure] = field(default_factory=dict)
 
     @cached_property
     def types(self) -> Mapping[str, Type]:
@@ -133,6 +133,27 @@ class RuleResult:
     outcome: RuleOutcome
     clauses: tuple[ClauseResult, ...]
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class JudgedColumn:
+    """One kernel: its layout, and the outcome of every rule by its id; an empty layout, and why there is none."""
+
+    name: str
+    layout: Layout
+    results: Mapping[str, RuleResult] = field(default_factory=dict)
+    presence: Mapping[str, Presence] = field(default_factory=dict)
+    absent: str = ""
+
+    def outcome(self, rule: str) -> RuleOutcome:
+        """The outcome of a rule here."""
+        return self.results[rule].outcome if rule in self.results else RuleOutcome.NA
+
+
+def judge_column(rules: Rules, name: str, layout: Layout, expected: frozenset[str]) -> JudgedColumn:
+    """Judge every rule on one kernel. `expected`: ids of the changes that have to be there."""
+    results = {rule.id: judge_rule(rules, rule.id, layout, expected) for rule in rules.rules}
+    return JudgedColumn(name, layout, results, {each: presence_of(rules, each, layout)[0] for each in rules.changes()})
 
 
 def judge_rule(rules: Rules, name: str, layout: Layout, expected: frozenset[str] = frozenset()) -> RuleResult:

@@ -23,7 +23,7 @@ from schedlib.contracts.c_tables import TABLE
 from schedlib.errors import SchedlineError
 from schedlib.kernel.kconfig import Dropped
 from schedlib.layout import columns, kernel_versions
-from schedlib.layout.layout_job import advice, judge_column, key
+from schedlib.layout.layout_job import advice, key
 from schedlib.layout.layout_options import (
     ExplainOptions,
     LayoutDiffOptions,
@@ -32,7 +32,7 @@ from schedlib.layout.layout_options import (
     find_rule,
 )
 from schedlib.layout.pack_units import pack_layout
-from schedlib.layout.rule_judge import Layout
+from schedlib.layout.rule_judge import Layout, judge_column
 from schedlib.names import rule_ids
 from schedlib.options import ChangeOptions, TreeOptions
 from schedlib.paths import PROJECT

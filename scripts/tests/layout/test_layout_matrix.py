@@ -18,16 +18,14 @@ from golden import Golden
 from schedlib.contracts.contract_rules import Clause, OpenFinding
 from schedlib.formats.contract_file import ClauseKind
 from schedlib.layout.layout_job import (
-    JudgedColumn,
     failures,
-    judge_column,
     layout_document,
     notes,
     open_findings,
     table,
     verdict_of,
 )
-from schedlib.layout.rule_judge import Layout, RuleOutcome, RuleResult
+from schedlib.layout.rule_judge import JudgedColumn, Layout, RuleOutcome, RuleResult, judge_column
 from schedlib.verdict import Verdict
 
 pytestmark = pytest.mark.tools
@@ -40,11 +38,11 @@ def column(name: str, where: Layout, *expected: str) -> JudgedColumn:
 
 def outcomes(*words: str) -> JudgedColumn:
     """A column with the outcomes of rules r0, r1, ..."""
-    rows = tuple(RuleResult(f"r{number}", RuleOutcome(word), ()) for number, word in enumerate(words))
-    return JudgedColumn("x", layout(), rows)
+    rows = (RuleResult(f"r{number}", RuleOutcome(word), ()) for number, word in enumerate(words))
+    return JudgedColumn("x", layout(), {each.rule: each for each in rows})
 
 
-DROPPED = JudgedColumn("arm+up", None, absent="CONFIG_SMP=n was dropped")
+DROPPED = JudgedColumn("arm+up", Layout("arm+up"), absent="CONFIG_SMP=n was dropped")
 
 
 @pytest.mark.parametrize(
