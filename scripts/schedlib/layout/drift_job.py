@@ -34,7 +34,7 @@ from schedlib.layout.kernel_text import declaring_files, text_of_commit
 from schedlib.layout.layout_options import DEFAULT_ARCH, DriftOptions, LayoutOperand
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.rule_judge import JudgedColumn, Layout, RuleOutcome
-from schedlib.layout.vmlinux import KnownKernel, kernel_of, layout_of_kernel
+from schedlib.layout.vmlinux import KnownKernel, kernel_of, layout_of_built
 from schedlib.names import pack_names
 from schedlib.tree.kernel_tree import Tree
 from schedlib.verdict import Verdict
@@ -75,7 +75,7 @@ class _Compared:
         if isinstance(self.kernel, KnownKernel):
             if self.arch != column.arch.name:
                 return None
-            layout = layout_of_kernel(self.operand.path, self.kernel, rules)
+            layout = layout_of_built(self.operand.path, rules, self.kernel)
             if layout.assumed:
                 self.note(layout.assumed)
             return layout

@@ -36,7 +36,7 @@ from schedlib.layout.rule_judge import (
     judge_column,
     shared_members,
 )
-from schedlib.layout.vmlinux import kernel_of, layout_of_kernel
+from schedlib.layout.vmlinux import kernel_of, layout_of_built
 from schedlib.tree.changes import change_table
 from schedlib.tree.compose import lost_by
 from schedlib.verdict import Verdict, worst
@@ -55,7 +55,7 @@ def judge_layout(options: LayoutOptions) -> Verdict:
     if options.built:
         doctor.require(["layout"])
         kernel = kernel_of(options.vmlinux)
-        layout = layout_of_kernel(options.vmlinux, kernel, rules)
+        layout = layout_of_built(options.vmlinux, rules, kernel)
         columns = [judge_column(rules, kernel.name, layout, frozenset(options.expect or ()))]
         fingerprint = {"kernel": kernel.name, "machine": kernel.machine}
     else:

@@ -106,18 +106,11 @@ def git_patch(kdir: Path, commit: str | None, between: str | None) -> bytes:
     """The diff of a commit (of a merge: against its first parent), of a range A..B, or without both of the index."""
     if try_git(kdir, "rev-parse", "--git-dir").returncode:
         raise SchedlineError(f"{kdir} is no git tree", "give the patch: --patch FILE")
-    revisions = git_revisions(kdir, commit, between)
-    if commit is not None and revisions:
-        words = ["rev-list", "--parents", "--max-count=1", revisions[1]]
-        if len(try_git(kdir, *words).stdout.split()) == 1:
-            raise SchedlineError(f"{commit} in {kdir} has no parent: it adds the whole tree", "name a later commit")
-        words = ["show", "--format=", "-m", "--first-parent", *_PLAIN, revisions[1], "--"]
-    else:
-        words = ["diff", *_PLAIN, *(revisions or ["--cached"]), "--"]
-    done = try_git(kdir, *words, env=chosen_index())
+    which = git_revisions(kdir, commit, between) or ["--cached"]
+    done = try_git(kdir, "diff", *_PLAIN, *which, "--", env=chosen_index())
     if done.returncode:
         said = next(iter(done.stderr.decode(errors="replace").strip().splitlines()), "failed")
-        raise SchedlineError(f"git {words[0]} in {kdir}: {said}", f"git -C {kdir} log --oneline")
+        raise SchedlineError(f"git diff in {kdir}: {said}", f"git -C {kdir} log --oneline")
     if unmerged := re.search(rb"^\* Unmerged path (.*)", done.stdout, re.M):
         file = os.fsdecode(unmerged[1])
         raise SchedlineError(f"{file} in {kdir} has conflicts", f"resolve them: git -C {kdir} status")

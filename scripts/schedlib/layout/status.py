@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Literal
 
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
 
 from schedlib import TOOL, doctor
 from schedlib.cache import cache_dir
@@ -19,7 +19,7 @@ from schedlib.contracts.contract_rules import Rules, our_rules
 from schedlib.formats import document
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Strict, Word
-from schedlib.layout.debug_info import DAMAGE
+from schedlib.layout.debug_info import DAMAGE, symbols_in
 from schedlib.layout.layout_options import StatusOptions
 from schedlib.layout.rule_judge import Layout, PresenceName, RuleOutcome, describe, judge_clause
 from schedlib.layout.vmlinux import RUNNING_BTF, layout_of_built
@@ -141,9 +141,6 @@ def running_symbols() -> frozenset[str]:
 
 def symbols_of(path: Path) -> frozenset[str] | None:
     """The names in a vmlinux' symbol table; None when it has none."""
-    with suppress(*DAMAGE), path.open("rb") as file:
-        table = ELFFile(file).get_section_by_name(".symtab")
-        if isinstance(table, SymbolTableSection):
-            names = table.stringtable.data().split(b"\0")
-            return frozenset(name.decode(errors="replace") for name in names if name)
+    with suppress(*DAMAGE, struct.error), path.open("rb") as file:
+        return frozenset(name for name, *_ in symbols_in(ELFFile(file)) if name) or None
     return None

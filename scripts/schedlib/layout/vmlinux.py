@@ -102,13 +102,9 @@ def _embedded_config(file: BinaryIO) -> str:
     return text.decode(errors="replace") if inflater.eof else ""
 
 
-def layout_of_built(vmlinux: Path | None, rules: Rules) -> Layout:
-    """layout_of_kernel() for a file alone."""
-    return layout_of_kernel(vmlinux, kernel_of(vmlinux), rules)
-
-
-def layout_of_kernel(path: Path | None, kernel: KnownKernel, rules: Rules) -> Layout:
+def layout_of_built(path: Path | None, rules: Rules, kernel: KnownKernel | None = None) -> Layout:
     """The layout in a file with DWARF or BTF, or of the running kernel for None; SchedlineError without either."""
+    kernel = kernel or kernel_of(path)
     # The last three tell the sizes of masks, locks and pointers.
     tags = tuple(dict.fromkeys((*rules.types(), *rules.files, "rq", "root_domain", "cpupri")))
     paths = ((tag, name) for tag, names, _ in rules.members for name in names)

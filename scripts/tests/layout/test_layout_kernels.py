@@ -15,7 +15,7 @@ import toys
 from schedlib.errors import SchedlineError
 from schedlib.kernel.kconfig import parse_config
 from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_rule
-from schedlib.layout.vmlinux import KnownKernel, kernel_of, layout_of_kernel
+from schedlib.layout.vmlinux import KnownKernel, kernel_of, layout_of_built
 
 pytestmark = pytest.mark.tools
 
@@ -107,7 +107,7 @@ def test_machine(compiler: str, machine: str) -> None:
 def layout_with(machine: str, config: str = "", *names: str) -> Layout:
     """The toy kernel, read as a kernel that was built elsewhere."""
     kernel = KnownKernel("theirs", machine, parse_config(config))
-    return layout_of_kernel(toys.types_object(*names), kernel, toys.real_rules())
+    return layout_of_built(toys.types_object(*names), toys.real_rules(), kernel)
 
 
 UNTOLD = "its configuration does not tell"

@@ -24,7 +24,7 @@ from schedlib.layout.emit import emit
 from schedlib.layout.layout_diff import compare
 from schedlib.layout.pack_units import pack_layout, units_of
 from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_rule
-from schedlib.layout.vmlinux import kernel_of, layout_of_kernel
+from schedlib.layout.vmlinux import kernel_of, layout_of_built
 from schedlib.paths import PROJECT
 from schedlib.tree.compose import TESTS_DIRECTORY, compose, declarations_of
 from schedlib.tree.kernel_tree import Tree, apply_diff, fetch_series, put_files
@@ -137,7 +137,7 @@ def judged_by_debug_information(
     if btf:
         subprocess.run(["pahole", "-J", f"--btf_encode_detached={place / 'btf'}", str(vmlinux)], check=True)
     rules = our_rules()
-    found = layout_of_kernel(place / "btf" if btf else vmlinux, kernel_of(vmlinux), rules)
+    found = layout_of_built(place / "btf" if btf else vmlinux, rules, kernel_of(vmlinux))
     return {rule.id: judge_rule(rules, rule.id, found, EVERYWHERE).outcome for rule in rules.rules}, found
 
 
