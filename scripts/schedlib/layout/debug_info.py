@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from elftools.common.exceptions import ELFError
 from elftools.dwarf.compileunit import CompileUnit
@@ -22,6 +22,8 @@ from elftools.dwarf.die import DIE
 from elftools.dwarf.dwarfinfo import DWARFInfo
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
+
+from schedlib.errors import SchedlineError
 
 DAMAGE = (
     ELFError,
@@ -62,7 +64,7 @@ class RawMember:
     """A member of a structure or union; an unnamed one has no name.
 
     Attributes:
-        type: for DebugInfo.kind().
+        type: for kind() of Dwarf or Btf.
         bit: its first bit, from the beginning of the structure.
         bits: the width of a bit field, else 0.
         align: in bytes, if an attribute demands it; else 1.
@@ -75,34 +77,15 @@ class RawMember:
     align: int = 1
 
 
-class DebugInfo(Protocol):
-    """The types of a file. How it refers to one is its own affair."""
-
-    aligned: bool
-    """Whether alignment is recorded."""
-
-    def find(self, tags: Collection[str]) -> dict[str, Any]:
-        """The structures with some tags, as far as there are any."""
-
-    def kind(self, at: Any) -> Kind:
-        """A type."""
-
-    def parts(self, at: Any) -> list[RawMember]:
-        """The members of a structure or union."""
-
-
-class NotDebugInfo(Exception):
-    """A file that is neither ELF nor BTF."""
-
-
-def open_debug_info(path: Path) -> DebugInfo | None:
-    """The types of a file; None if it has none. Raises OSError, NotDebugInfo, or one of DAMAGE."""
+def open_debug_info(path: Path) -> Dwarf | Btf | None:
+    """The types of a file; None if it has none. Raises OSError, SchedlineError, or one of DAMAGE."""
     with path.open("rb") as file:
         head = file.read(4)
         if head[:2] in (b"\x9f\xeb", b"\xeb\x9f"):
             return Btf(head + file.read())
         if head != b"\x7fELF":
-            raise NotDebugInfo("neither an ELF file nor BTF")
+            advice = "give a vmlinux (not a bzImage), or /sys/kernel/btf/vmlinux"
+            raise SchedlineError(f"{path} is neither an ELF file nor BTF", advice)
         elf = ELFFile(file)
         if elf.get_section_by_name(".debug_info"):
             is_riscv = elf.header["e_machine"] == "EM_RISCV"
@@ -185,7 +168,11 @@ _STRUCTURE, _NAME, _DECLARATION, _STRING, _STRP, _IMPLICIT = 0x13, 0x03, 0x3C, 0
 
 
 class Dwarf:
-    """The DWARF of an ELF file."""
+    """The DWARF of an ELF file. How it refers to a type is its own affair.
+
+    Attributes:
+        aligned: whether alignment is recorded.
+    """
 
     aligned = True
 
@@ -197,7 +184,8 @@ class Dwarf:
         )
         self._kinds: dict[int, Kind] = {}
 
-    def find(self, tags: Collection[str]) -> dict[str, DIE]:
+    def find(self, tags: Collection[str]) -> dict[str, Any]:
+        """The structures with some tags, as far as there are any."""
         found = {tag: die for tag in tags if " " in tag and (die := self._without_tag(tag))}
         left = {tag: frozenset(self._places(tag)) for tag in tags}
         for unit in self._info.iter_CUs():
@@ -272,7 +260,8 @@ class Dwarf:
                 numbers.byteswap()
             yield from ((_STRP, place.to_bytes(4, order)) for place in wanted.intersection(numbers))
 
-    def kind(self, at: DIE) -> Kind:
+    def kind(self, at: Any) -> Kind:
+        """A type."""
         if at.offset not in self._kinds:
             self._kinds[at.offset] = self._kind(at)
         return self._kinds[at.offset]
@@ -292,7 +281,8 @@ class Dwarf:
             size = self.kind(target).size
         return Kind(sort, _name(at), size, target, count, _value(at, "alignment", 1))
 
-    def parts(self, at: DIE) -> list[RawMember]:
+    def parts(self, at: Any) -> list[RawMember]:
+        """The members of a structure or union."""
         found = []
         for each in at.iter_children():
             if each.tag == "DW_TAG_member":
@@ -342,7 +332,7 @@ _LONG = ("long unsigned int", "unsigned long")
 
 
 class Btf:
-    """BTF of a whole kernel. Types refer to each other by number; 0 is void."""
+    """BTF of a whole kernel, read as Dwarf is. Types refer to each other by number; 0 is void."""
 
     aligned = False
 
@@ -372,7 +362,7 @@ class Btf:
         start = self._names + at
         return self._data[start : self._data.index(0, start)].decode(errors="replace")
 
-    def find(self, tags: Collection[str]) -> dict[str, int]:
+    def find(self, tags: Collection[str]) -> dict[str, Any]:
         found: dict[str, int] = {}
         for number, at in enumerate(self._at[1:], 1):
             name, info, _ = self._three(at)
@@ -380,7 +370,7 @@ class Btf:
                 found.setdefault(tag, number)
         return {tag: found[tag] for tag in tags if tag in found}
 
-    def kind(self, at: int) -> Kind:
+    def kind(self, at: Any) -> Kind:
         if not at:
             return Kind("void")
         name, info, size = self._three(self._at[at])
@@ -399,7 +389,7 @@ class Btf:
             return Kind(sort, self._text(name))
         return Kind(sort, self._text(name), self.kind(size).size, size)
 
-    def parts(self, at: int) -> list[RawMember]:
+    def parts(self, at: Any) -> list[RawMember]:
         _, info, _ = self._three(self._at[at])
         found = []
         for number in range(info & 0xFFFF):

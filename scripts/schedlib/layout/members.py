@@ -12,7 +12,7 @@ from typing import Any
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
 from schedlib.formats.strict import Count, Strict, Word
-from schedlib.layout.debug_info import DAMAGE, DebugInfo, Kind, NotDebugInfo, RawMember, open_debug_info
+from schedlib.layout.debug_info import DAMAGE, Btf, Dwarf, Kind, RawMember, open_debug_info
 
 _FUNCTION = "function pointer"
 _QUALIFIERS = ("const", "volatile", "tag")
@@ -102,7 +102,7 @@ class Structure:
 class _Reader:
     """Structures of a file, with the unnamed ones inside of them that members name, as they are met."""
 
-    def __init__(self, info: DebugInfo) -> None:
+    def __init__(self, info: Dwarf | Btf) -> None:
         self.info = info
         self.found: dict[str, Structure] = {}
 
@@ -200,9 +200,6 @@ def read_members(
         info = open_debug_info(path)
         found = _read(info, wanted, paths) if info else {}
         why = "" if info else "it has neither DWARF nor BTF"
-    except NotDebugInfo as error:
-        advice = "give a vmlinux (not a bzImage), or /sys/kernel/btf/vmlinux"
-        raise SchedlineError(f"{path} is {error}", advice) from error
     except OSError as error:
         raise SchedlineError(f"{path}: {error.strerror}", "check the path, and whether you may read it") from error
     except DAMAGE as error:
@@ -215,7 +212,7 @@ def read_members(
     return found
 
 
-def _read(info: DebugInfo, tags: Sequence[str], paths: Iterable[tuple[str, str]]) -> dict[str, Structure]:
+def _read(info: Dwarf | Btf, tags: Sequence[str], paths: Iterable[tuple[str, str]]) -> dict[str, Structure]:
     found = _read_structures(info, tags)
     deep = [(tag, name) for tag, name in paths if "." in name]
     asked = set(tags)
@@ -226,7 +223,7 @@ def _read(info: DebugInfo, tags: Sequence[str], paths: Iterable[tuple[str, str]]
     return found
 
 
-def _read_structures(info: DebugInfo, tags: Sequence[str]) -> dict[str, Structure]:
+def _read_structures(info: Dwarf | Btf, tags: Sequence[str]) -> dict[str, Structure]:
     """Structures of a file, as far as it has them, and those without a tag inside of them, as `tag.member`."""
     reader = _Reader(info)
     for tag, at in info.find(tags).items():
