@@ -12,10 +12,10 @@ from schedlib.layout.rule_judge import (
     ClauseResult,
     Layout,
     RuleOutcome,
+    broken_by,
     bytes_left,
     concerned,
     judge_rule,
-    member_holds,
 )
 
 
@@ -108,7 +108,8 @@ def draw_clause(result: ClauseResult, layout: Layout) -> Iterator[str]:
         at = f"line {first}" if first == last else f"lines {first}-{last}"
         times = f", {field.count} times, every {field.stride}" if field.count > 1 else ""
         yield f"  {field.member}: offset {field.offset}, size {field.size}, {at}{times}"
-    shown = [each for each in result.named if each == result.named[0] or not member_holds(result, each, layout)]
+    wrong = {name for pair in broken_by(result, layout) for name in pair}
+    shown = [each for each in result.named if each == result.named[0] or each.member in wrong]
     ends = {layout.line_of(byte) for each in shown for byte in (each.offset, each.last)}
     marked = frozenset(field.member for field in result.named)
     for line in sorted(ends) if result.fields else [layout.line_of(kind.size - 1)]:

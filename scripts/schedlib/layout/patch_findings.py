@@ -19,13 +19,13 @@ from schedlib.layout.rule_judge import (
     Layout,
     RuleOutcome,
     RuleResult,
+    broken_by,
     few,
     happened,
     intruders,
     judge_clause,
     judge_rule,
     kept,
-    member_holds,
     offences,
 )
 from schedlib.names import our_headers
@@ -215,8 +215,8 @@ class PatchLook:
     def _wrong(self, result: ClauseResult) -> list[str]:
         if result.outcome is not RuleOutcome.FAIL:
             return []
-        bad = (each.member for each in result.named if not member_holds(result, each, self._named))
-        return [*intruders(result, self._named), *bad]
+        wrong = {name for pair in broken_by(result, self._named) for name in pair}
+        return [*intruders(result, self._named), *(each.member for each in result.named if each.member in wrong)]
 
     def _place(self, tag: str, wrong: Collection[str] = ()) -> tuple[str, int]:
         """The added line that most likely caused a finding, else the first one that the patch changes."""

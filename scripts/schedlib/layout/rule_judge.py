@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from itertools import product
 from typing import Literal
 
 from schedlib.contracts.contract_rules import (
@@ -225,7 +226,7 @@ def _holds(result: ClauseResult, kind: Type, layout: Layout) -> bool | None:
                 return kind.align % layout.line == 0
             return False if kind.size % layout.line else None
         case _:
-            return all(member_holds(result, member, layout) for member in result.fields)
+            return not broken_by(result, layout)
 
 
 def _own_end(member: Field, kind: Type, layout: Layout) -> int:
@@ -275,52 +276,46 @@ def bytes_left(fields: Sequence[Field], layout: Layout) -> int:
     return layout.line - 1 - max(member.last for member in fields) % layout.line
 
 
-def pair_holds(kind: ClauseKind, member: Field, other: Field, layout: Layout) -> bool:
-    """Whether a clause of a kind that compares is true of a member and one of the others."""
-    match kind:
-        case ClauseKind.APART:
-            return not share_line(member, other, layout)
-        case ClauseKind.FOLLOWS:
-            return member.offset > other.offset
-        case ClauseKind.OWN_OFFSET:
-            return member.offset != other.offset
-        case _:
-            return True
-
-
-def member_holds(result: ClauseResult, member: Field, layout: Layout) -> bool:
-    """Whether a clause is true of one of its members, or of one of the others."""
+def broken_by(result: ClauseResult, layout: Layout) -> list[tuple[str, str]]:
+    """What a clause about members is not true of: one of them, and the other member if it is about two."""
     clause, fields, line = result.clause, result.fields, layout.line
-    if member not in fields:
-        return all(pair_holds(clause.kind, each, member, layout) for each in fields)
     match clause.kind:
-        case ClauseKind.ALIGNED:
-            return member.offset % line == 0 and member.stride % line == 0
-        case ClauseKind.ON_LINE:
-            wanted = wanted_line(clause, fields, layout)
-            return layout.line_of(member.offset) == wanted == layout.line_of(member.last)
-        case ClauseKind.STARTS_ON:
-            return layout.line_of(member.offset) == wanted_line(clause, fields, layout)
         case ClauseKind.ALONE | ClauseKind.UNBROKEN:
-            return not _strangers(result, member, layout)
+            return [(each.member, name) for each in fields for name in _strangers(result, each, layout)]
+        case ClauseKind.APART:
+            pairs = [(a, b) for a, b in product(fields, result.others) if share_line(a, b, layout)]
+        case ClauseKind.FOLLOWS:
+            pairs = [(a, b) for a, b in product(fields, result.others) if a.offset <= b.offset]
+        case ClauseKind.OWN_OFFSET:
+            pairs = [(a, b) for a, b in product(fields, result.others) if a.offset == b.offset]
+        case ClauseKind.ALIGNED:
+            return [(each.member, "") for each in fields if each.offset % line or each.stride % line]
+        case ClauseKind.ON_LINE:
+            wanted = range(wanted_line(clause, fields, layout), wanted_line(clause, fields, layout) + 1)
+            return [(each.member, "") for each in fields if layout.lines_of(each) != wanted]
+        case ClauseKind.STARTS_ON:
+            first = wanted_line(clause, fields, layout)
+            return [(each.member, "") for each in fields if layout.line_of(each.offset) != first]
         case ClauseKind.SAME_OFFSET:
-            return member.offset == fields[0].offset
+            return [(each.member, "") for each in fields if each.offset != fields[0].offset]
         case ClauseKind.HEADROOM:
-            return bytes_left(fields, layout) >= clause.arg
+            return [(each.member, "") for each in fields if bytes_left(fields, layout) < clause.arg]
         case _:
-            return all(pair_holds(clause.kind, member, other, layout) for other in result.others)
+            return []
+    return [(one.member, other.member) for one, other in pairs]
 
 
 def concerned(result: ClauseResult, layout: Layout) -> list[Field]:
     """The members of a clause, and those of the others of which it is not true."""
-    return [*result.fields, *(each for each in result.others if not member_holds(result, each, layout))]
+    wrong = {other for _, other in broken_by(result, layout)}
+    return [*result.fields, *(each for each in result.others if each.member in wrong)]
 
 
 def intruders(result: ClauseResult, layout: Layout) -> list[str]:
     """The members that lie where a clause wants none but those that it names; empty for clauses of other kinds."""
     if result.clause.kind not in UNLISTED or result.clause.type not in layout.structures:
         return []
-    found = {name for member in result.fields for name in _strangers(result, member, layout)}
+    found = {name for _, name in broken_by(result, layout)}
     return [member.name for member in layout.structures[result.clause.type].members if member.name in found]
 
 
@@ -349,14 +344,7 @@ def offences(result: ClauseResult, layout: Layout) -> list[tuple[str, str]]:
         return []
     if result.clause.kind in UNLISTED:
         return [("", name) for name in intruders(result, layout)]
-    bad = [field for field in result.fields if not member_holds(result, field, layout)]
-    pairs = [
-        (field.member, other.member)
-        for field in bad
-        for other in result.others
-        if not pair_holds(result.clause.kind, field, other, layout)
-    ]
-    return pairs or [(field.member, "") for field in bad]
+    return broken_by(result, layout)
 
 
 def happened(result: ClauseResult, layout: Layout, known: Collection[str] = ()) -> str:
