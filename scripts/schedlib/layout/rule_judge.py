@@ -102,13 +102,6 @@ class RuleOutcome(Enum):
     NA = "n/a"
 
 
-class Unrecorded(Enum):
-    """What a clause is about and the source of a layout does not record."""
-
-    ALIGNMENT = "the alignment of a type is not recorded there"
-    CONDITION = "not known without its configuration"
-
-
 @dataclass(frozen=True)
 class ClauseResult:
     """A clause, its members and others that exist here, why it is n/a, and whether another source could judge it."""
@@ -118,7 +111,7 @@ class ClauseResult:
     fields: tuple[Field, ...]
     others: tuple[Field, ...] = ()
     reason: str = ""
-    unrecorded: Unrecorded | None = None
+    unrecorded: bool = False
 
     @property
     def named(self) -> tuple[Field, ...]:
@@ -182,12 +175,12 @@ def presence_of(rules: Rules, change: str, layout: Layout) -> tuple[Presence, st
 def judge_clause(clause: Clause, layout: Layout) -> ClauseResult:
     """Judge one clause."""
     fields, others = (layout.fields(clause.type, names) for names in (clause.members, clause.others))
-    kind, unrecorded = layout.types.get(clause.type), None
+    kind, unrecorded = layout.types.get(clause.type), False
     condition = min(clause.needs - layout.holds, default="")
     lacking = next((name for name in clause.requires if layout.field(clause.type, name) is None), "")
     if condition in layout.unknown:
-        unrecorded = Unrecorded.CONDITION
-        reason = f"whether it has {in_words(condition)} is {unrecorded.value}"
+        unrecorded = True
+        reason = f"whether it has {in_words(condition)} is not known without its configuration"
     elif condition:
         reason = f"needs {in_words(condition)}"
     elif kind is None:
@@ -203,8 +196,8 @@ def judge_clause(clause: Clause, layout: Layout) -> ClauseResult:
         holds = _holds(result, kind, layout)
         if holds is not None:
             return result if holds else replace(result, outcome=RuleOutcome.FAIL)
-        unrecorded = Unrecorded.ALIGNMENT
-        reason = unrecorded.value
+        unrecorded = True
+        reason = "the alignment of a type is not recorded there"
     return ClauseResult(clause, RuleOutcome.NA, fields, others, reason, unrecorded)
 
 
