@@ -24,7 +24,7 @@ from schedlib.layout.patch_coverage import Followed, Texts, changed_texts, follo
 from schedlib.layout.patch_findings import Finding
 from schedlib.layout.patch_text import git_revisions
 from schedlib.layout.rule_judge import Layout
-from schedlib.layout.unit_build import Said, said, unit_build
+from schedlib.layout.unit_build import Said, differing, said, unit_build
 from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import say, step
 from schedlib.tree.changes import drift_of, hunks
@@ -68,8 +68,12 @@ def steps(tree: Tree, composition: Composition, patch: bytes) -> tuple[str, str]
                 return git(tree.src, "rev-parse", f"{commit}^"), commit
     # As `git am -3` does: by the blobs that the patch names.
     for base in bases:
-        if after := apply_diff(tree, base, patch, message, "--3way"):
+        after = apply_diff(tree, base, patch, message, "--3way")
+        if after and differing(tree, base, after):
             return base, after
+        # A tree that has the patch, and has gone on since, stays as it is.
+        if after and (before := apply_diff(tree, base, patch, message, "--3way", "--reverse")):
+            return before, base
     where = f", and is not among its last {_HISTORY} commits" if is_plain else " with the changes that it was given"
     raise SchedlineError(
         f"the patch does not apply to {tree.origin}{where}:{hunks(drift_of(tree, composition.tests, patch))}",

@@ -470,8 +470,12 @@ def _sources(tree: Path, patch: bytes, revisions: tuple[str, str] | None, scratc
     if not objects.returncode:
         (scratch / ".git/objects/info/alternates").write_bytes(objects.stdout)
     merged, _ = applied_tree(scratch, base, patch, "--3way")
-    if merged:
+    if merged and merged != base:
         return {file: (there[file], _blob(scratch, merged, file)) for file in there}
+    # A tree that has the patch, and has gone on since, stays as it is.
+    before, _ = applied_tree(scratch, base, patch, "--3way", "--reverse") if merged else (None, "")
+    if before:
+        return {file: (_blob(scratch, before, file), there[file]) for file in there}
     errors = [line.removeprefix("error: ") for line in said.splitlines() if line.startswith("error: ")]
     why = "".join(f"\n    {line}" for line in errors or ["git apply finds nothing in it"])
     raise SchedlineError(f"the patch does not apply to {tree}:{why}", "rebase it, or check out what it was made for")

@@ -327,6 +327,21 @@ def test_steps(kernel: Path, cache: Path) -> None:
     assert [before, after] == git(kernel, "rev-parse", "HEAD^^", "HEAD^").split()
 
 
+def test_steps_of_a_tree_that_has_gone_on(kernel: Path, cache: Path) -> None:
+    """In no commit of its own the patch changed nothing once more, and the tree was compared with itself."""
+    text = SCHED_H.replace("struct rq {\n", "struct rq {\n\tint one;\n\tint two;\n\tint three;\n")
+    (kernel / HEADER).write_text(text)
+    git(kernel, "commit", "-q", "-a", "-m", "lines")
+    (kernel / HEADER).write_text(text.replace("three;", "three, more;"))
+    patch = git(kernel, "diff").encode()
+    git(kernel, "commit", "-q", "-a", "-m", "more", "--allow-empty")
+    (kernel / HEADER).write_text(text.replace("three;", "three, more;").replace("int one", "long one"))
+    git(kernel, "commit", "-q", "-a", "--amend", "-m", "both")
+    tree = open_kdir(cache, kernel)
+    before, after = steps(tree, compose(tree), patch)
+    assert "more" not in (tree.read(HEADER, before) or "") and "more" in (tree.read(HEADER, after) or "")
+
+
 def test_steps_do_not_leave_a_change_behind(kernel: Path, cache: Path) -> None:
     """A patch that fits only the tree without a change is not judged there: the rules of the change would be n/a."""
     patch = diff_of(kernel, "more")

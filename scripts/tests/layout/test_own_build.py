@@ -382,6 +382,17 @@ def test_a_patch_that_the_tree_has_is_compared_with_the_tree_before(built: Built
     assert told() and not told("--quiet")
 
 
+@IN_PLACE
+def test_a_patch_that_the_tree_has_though_it_has_gone_on(built: Built) -> None:
+    """Merged once more it changed nothing: the tree was compared with itself, with exit code 0."""
+    built.commit()
+    patch = built.patch(*NEXT)
+    built.apply(patch)
+    built.commit()
+    built.apply(built.patch(TOY, "struct inner inner;", "struct inner inner; /* mine */"))
+    built.expect(1, patch, "next on line 1")
+
+
 FAR = """\
 #include "inner.h"
 struct far {
