@@ -155,7 +155,7 @@ def unknown(what: str, name: str, allowed: Collection[str]) -> str:
     return f"there is no {what} {name!r}.{meant} {known}"
 
 
-def words(text: str) -> tuple[str, ...]:
+def split_list(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
 
 
@@ -173,7 +173,7 @@ def some_of(
         known = tuple(allowed())
         if everything and text == everything:
             return known
-        if not (chosen := words(text)):
+        if not (chosen := split_list(text)):
             raise argparse.ArgumentTypeError(f"the list is empty. Known: {', '.join(known)}")
         return tuple(_known(name, what, known) for name in chosen)
 

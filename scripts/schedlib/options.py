@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from schedlib import names
-from schedlib.names import one_of, some_of, unknown, words
+from schedlib.names import one_of, some_of, split_list, unknown
 from schedlib.progress import printable
 from schedlib.verdict import Verdict
 
@@ -300,10 +300,10 @@ def new_file(text: str) -> Path:
 
 def fragments(text: str) -> tuple[str, ...]:
     """An argparse type: fragments of configs/kernel/, or paths of other fragments."""
-    for name in words(text):
+    for name in split_list(text):
         if name not in names.fragment_names() and not Path(name).is_file():
             raise argparse.ArgumentTypeError(unknown("fragment", name, names.fragment_names()))
-    return words(text)
+    return split_list(text)
 
 
 def from_one_to(most: int) -> Callable[[str], int]:

@@ -134,7 +134,7 @@ def printable(text: str, keep: str = "") -> str:
     return "".join(char if char.isprintable() or char in keep else "\ufffd" for char in text)
 
 
-def tell(text: str) -> None:
+def print_untrusted(text: str) -> None:
     """Print a line with text from elsewhere, such as a guest, without what a terminal obeys or cannot show."""
     encoding = sys.stdout.encoding or "utf-8"
     print(printable(text, "\t").encode(encoding, "replace").decode(encoding, "replace"))

@@ -20,7 +20,7 @@ from schedlib.c2c.kernel_map import KernelMap, Symbol, Units, cached_as, last_be
 from schedlib.c2c.objects import UNNAMED, Instance, Resolver, Watch, watches
 from schedlib.c2c.observed import PAGE, MemoryPage, ObservedGuest
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import Address, MappedStructure, Place
+from schedlib.formats.c2c_document import Address, FieldRef, MappedStructure
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Moment, Positive, Strict, Whole, Word
@@ -322,7 +322,7 @@ class ObjectMap(Document, frozen=True, kw_only=True):
         pages: those on which samples lie.
     """
 
-    only_lines = True
+    no_control_chars = True
 
     schema: Literal["c2c-objects-1"]
     tool: Word
@@ -382,7 +382,7 @@ class AddressNames:
         linked = None if self._slide is None else address - self._slide
         return linked if linked is not None and self._low <= linked < self._high else None
 
-    def __call__(self, address: int) -> Place | str:
+    def __call__(self, address: int) -> FieldRef | str:
         linked, in_image = self._linked(address), self._low <= address < self._high
         if linked is None and self._map is None:
             return NO_SLIDE if self._slide is None and in_image else NO_MAP
@@ -397,7 +397,7 @@ class AddressNames:
         watch, _, start = self._memory.object_at(address)
         return NOT_MAPPED if watch.owner == UNNAMED else self._resolver.inside(watch, start, address)
 
-    def _variable(self, address: int) -> Place | str:
+    def _variable(self, address: int) -> FieldRef | str:
         at = last_before(self._known.data, address)
         symbol = self._known.data[at] if at >= 0 else Symbol(0, 0, UNNAMED)
         if address >= symbol.address + symbol.size:

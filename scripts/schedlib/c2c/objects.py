@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType, structs
 from schedlib.c2c.c2c_options import KINDS, ObjectKind
 from schedlib.c2c.kernel_map import KernelMap, Symbol, last_before
 from schedlib.errors import SchedlineError
-from schedlib.formats.c2c_document import Address, MappedField, Place, Watched
+from schedlib.formats.c2c_document import Address, FieldRef, MappedField, Watched
 from schedlib.formats.strict import Count, Positive, Strict, Word
 
 PER_CPU_OFFSETS = "__per_cpu_offset"
@@ -183,7 +183,7 @@ class Resolver:
                 found.append(Watched(watch.owner, watch.prefix, watch.size, len(spans), later, skews, fields))
         return tuple(found)
 
-    def place(self, address: int, epoch: int = 1) -> Place:
+    def place(self, address: int, epoch: int = 1) -> FieldRef:
         """What lay at an address on a watched line; ValueError if no watched object lies on the line."""
         at = bisect_right(self._places, (epoch, address)) - 1
         span = self._spans[at] if at >= 0 else None
@@ -191,7 +191,7 @@ class Resolver:
             watch = self._watches[span.key]
             return self.inside(watch, span.address - watch.offset, address)
         if self._everything:
-            return Place(UNNAMED, "", 0, address % self._line, "", neighbour=False)
+            return FieldRef(UNNAMED, "", 0, address % self._line, "", neighbour=False)
         around = self._on_line.get(address // self._line)
         if not around:
             raise ValueError(f"{address:x} lies on no watched line")
@@ -202,11 +202,11 @@ class Resolver:
         place = self.inside(watch, span.address - watch.offset, address, beside.name if beside else "")
         return structs.replace(place, neighbour=True)
 
-    def inside(self, watch: Watch, begin: int, address: int, path: str | None = None) -> Place:
+    def inside(self, watch: Watch, begin: int, address: int, path: str | None = None) -> FieldRef:
         """What lies at an address inside of an object that begins at `begin`; the object need not have been located."""
         offset, line = address - begin, address // self._line - begin // self._line
         found = self._path(watch, offset) if path is None else path
-        return Place(watch.owner, watch.prefix, line, offset, found, neighbour=False)
+        return FieldRef(watch.owner, watch.prefix, line, offset, found, neighbour=False)
 
     def _path(self, watch: Watch, offset: int) -> str:
         structure = self._known.structures.get(watch.tag)

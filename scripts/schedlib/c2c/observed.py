@@ -34,8 +34,8 @@ from schedlib.formats.c2c_document import (
     Address,
     CountedDocument,
     Counts,
+    FieldRef,
     MappedStructure,
-    Place,
     PrivateLines,
     Quantum,
     TrafficParameters,
@@ -254,7 +254,7 @@ def rows(resolver: Resolver, records: Iterable[Record]) -> tuple[TrafficRow, ...
     """Merge records into rows, sorted by place. All objects of one kind share their rows."""
     # An address has a record for each instruction that used it, and an instruction one for each address.
     place_of, function_of = cache(resolver.place), cache(resolver.function)
-    found: dict[tuple[Place, int, AccessKind, str], list[Counts]] = {}
+    found: dict[tuple[FieldRef, int, AccessKind, str], list[Counts]] = {}
     for record in records:
         key = (place_of(record.address, record.epoch), record.size, record.kind, function_of(record.pc))
         found.setdefault(key, []).append(record.counts)

@@ -24,7 +24,7 @@ from schedlib.c2c.objects import UNNAMED
 from schedlib.c2c.traffic_report import field_name, totals
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import AccessKind, Place, TrafficResult, TrafficRow
+from schedlib.formats.c2c_document import AccessKind, FieldRef, TrafficResult, TrafficRow
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Moment, Positive, Strict, Word
 
@@ -86,12 +86,12 @@ class Sampled(Strict, frozen=True):
 
 
 NOTHING = Sampled(0, 0, 0, 0, 0, 0)
-Key = tuple[Place, AccessKind, str]
+Key = tuple[FieldRef, AccessKind, str]
 _Equal = tuple[bytes, bytes, bytes, bytes]
 """Event, address, data source and function, as they are printed."""
 
 
-class SampledRow(Place, frozen=True):
+class SampledRow(FieldRef, frozen=True):
     kind: AccessKind
     function: Word
     sampled: Sampled
@@ -132,7 +132,7 @@ class MeasuredDocument(Document, frozen=True, kw_only=True):
         fields: the largest share first.
     """
 
-    only_lines = True
+    no_control_chars = True
 
     schema: Literal["c2c-measured-1"]
     tool: Word
@@ -216,7 +216,7 @@ class ScriptSums:
         squares: of the periods (or of 1, if there are none), of all samples of the kernel's memory and of those taken.
     """
 
-    def __init__(self, names: Callable[[int], Place | str]) -> None:
+    def __init__(self, names: Callable[[int], FieldRef | str]) -> None:
         self.rows: dict[Key, Sampled] = {}
         self.unresolved: dict[str, Sampled] = {}
         self.user = NOTHING

@@ -32,7 +32,7 @@ from schedlib.formats.c2c_document import Counts, TrafficResult, TrafficRow, rea
 from schedlib.formats.data_file import read_table
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Amount, Count, Strict, Word
-from schedlib.progress import tell
+from schedlib.progress import print_untrusted
 from schedlib.verdict import Verdict, worst
 
 
@@ -167,5 +167,5 @@ def diff(options: C2cDiffOptions) -> Verdict:
     if options.json:
         document.write(options.json, found)
     for line in text(base, candidate, found):
-        tell(line)
+        print_untrusted(line)
     return found.status

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal, TypeVar, get_args
 
-from schedlib.formats.c2c_document import DISTANCES, BlamedField, Counts, Place, TrafficResult, TrafficRow, UsedVariable
+from schedlib.formats.c2c_document import (
+    DISTANCES,
+    BlamedField,
+    Counts,
+    FieldRef,
+    TrafficResult,
+    TrafficRow,
+    UsedVariable,
+)
 from schedlib.formats.tables import table
 from schedlib.progress import counted
 
@@ -46,7 +54,7 @@ def most_missed(groups: Mapping[_K, Counts]) -> list[_K]:
     return sorted(groups, key=lambda key: (-groups[key].misses, key))
 
 
-def field_name(place: Place) -> str:
+def field_name(place: FieldRef) -> str:
     """The object and the field's path without array indices. All neighbours of an object share one name."""
     return f"{place.owner} (neighbours)" if place.neighbour else named(place.owner, place.path)
 
@@ -61,7 +69,7 @@ function_name: Callable[[TrafficRow], str] = attrgetter("function")
 """Inlined code counts for the function that it was inlined into."""
 
 
-def line_name(place: Place) -> tuple[str, str, int]:
+def line_name(place: FieldRef) -> tuple[str, str, int]:
     """The object, the pointer behind which the line lies (if any), and the number of the line."""
     return place.owner, _INDEX.sub("[]", place.prefix), place.line
 

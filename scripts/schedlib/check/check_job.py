@@ -45,7 +45,7 @@ from schedlib.kernel.machine import boot_id, build_id_of, machine_text
 from schedlib.kernel.targets import SANITIZED, choose, with_sanitizer
 from schedlib.paths import CONFIGS, KUNIT, PATCHES, SELFTESTS
 from schedlib.process import version_of
-from schedlib.progress import say, tell
+from schedlib.progress import print_untrusted, say
 from schedlib.tree.kernel_tree import open_tree
 from schedlib.verdict import Verdict, worst
 
@@ -106,7 +106,7 @@ def _check(options: CheckOptions) -> Verdict:
     report.write(summary, options.json)
     lines = report.lines(summary, verbose=options.verbose)
     for line in lines:
-        tell(line)
+        print_untrusted(line)
     # A guest that hung may be one that a busy host starved.
     if not any(boot.ending is Ending.TIMED_OUT for boot in boots):
         remember(earlier, result.status, out, lines)
@@ -189,5 +189,5 @@ def repeat(record: Path, also: Path | None) -> Verdict | None:
         write_atomic(also, content)
     say("nothing has changed since an earlier check, so its verdict is repeated (--again boots anyway)")
     for line in found["lines"]:
-        tell(line)
+        print_untrusted(line)
     return Verdict[found["verdict"]]

@@ -81,7 +81,7 @@ class CheckOptions:
         "--base REV", "expect the changes that this revision of your tree has (default: @{upstream})"
     )
     require: tuple[str, ...] = option(
-        "--require TEST,...", "a skip of these tests or suites is an error", names.words, default=()
+        "--require TEST,...", "a skip of these tests or suites is an error", names.split_list, default=()
     )
     selftests: bool = flag("--selftests", "run the programs of selftests/ in the guests instead of KUnit")
     only: str | None = option(

@@ -27,9 +27,9 @@ from schedlib.environment import activate
 from schedlib.errors import SchedlineError
 from schedlib.formats.junit import junit_document
 from schedlib.guest.boot import Ending, GuestRun
-from schedlib.names import words
+from schedlib.names import split_list
 from schedlib.options import Verbs, add_verb, existing_path, new_path, option
-from schedlib.progress import tell
+from schedlib.progress import print_untrusted
 from schedlib.verdict import Verdict, worst
 
 _ENDINGS = {ending.value.replace(" ", "-"): ending for ending in Ending}
@@ -43,7 +43,7 @@ class JudgeOptions:
     logs: tuple[str, ...] = option("LOG", "console log; - is standard input", default=(), nargs="+")
     tests: Path | None = option("--tests FILE", "list of the tests that must have run", existing_path)
     cpus: int | None = option("--cpus N", "CPUs of the guest, to select tests by their classes=", int)
-    require: tuple[str, ...] = option("--require ID,...", "a skip of these is an error", words, default=())
+    require: tuple[str, ...] = option("--require ID,...", "a skip of these is an error", split_list, default=())
     ending: str = option("--ending", "how the run ended, if you saw it", choices=sorted(_ENDINGS), default="unknown")
     json: Path | None = option("--json FILE", "write the results as JSON (schema check-1)", new_path)
     junit: Path | None = option("--junit FILE", "write the results as JUnit XML", new_path)
@@ -110,7 +110,7 @@ def judge_logs(options: JudgeOptions) -> Verdict:
         ) from error
     for boot in boots:
         for line in _shown(boot, many=len(boots) > 1):
-            tell(line)
+            print_untrusted(line)
     if len(boots) > 1:
         print(_verdict(boots))
     return verdict

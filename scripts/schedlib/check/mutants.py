@@ -27,7 +27,7 @@ from schedlib.kernel.targets import choose
 from schedlib.layout.columns import Column, arch_table, ensure_tools
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.rule_judge import RuleOutcome, judge_rule
-from schedlib.names import words
+from schedlib.names import split_list
 from schedlib.paths import COLLECTION, CONFIGS, SELFTESTS
 from schedlib.process import must
 from schedlib.tree.changes import known
@@ -90,7 +90,7 @@ class Mutant:
 
 _HEADERS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("Breaks", "On", "Topology"), str),
-    **dict.fromkeys(("Killed-by", "Series", "Config", "With", "Without", "Traffic"), words),
+    **dict.fromkeys(("Killed-by", "Series", "Config", "With", "Without", "Traffic"), split_list),
 }
 """How the value of each header is read."""
 
@@ -106,7 +106,7 @@ def read_mutant(path: Path, name: str) -> Mutant:
         if header not in _HEADERS:
             raise SchedlineError(f"{path}: unknown header {header!r}", f"use {', '.join(sorted(_HEADERS))}")
         if header.startswith("With"):
-            known(words(value), f"{path}: {header}")
+            known(split_list(value), f"{path}: {header}")
         key = "with_" if header == "With" else header.lower().replace("-", "_")
         fields[key] = _HEADERS[header](value)
     return Mutant(name, diff=text[start.start() :].encode(errors="surrogateescape"), **fields)

@@ -25,10 +25,10 @@ from schedlib.console.ktap import PROGRAM, Reader, Report, Status, Stream, Test,
 from schedlib.console.log_lines import (
     Explain,
     Framing,
+    LogEvent,
     LogLine,
     RaceReader,
     RaceReport,
-    Sign,
     framing,
     lines,
     reports,
@@ -154,7 +154,7 @@ class _Log:
     cut: bool
     races: list[RaceReport]
     report: Report
-    signs: list[Sign] = field(default_factory=list)
+    signs: list[LogEvent] = field(default_factory=list)
     last_line: int = 0
     banner: int = 0
     newest: int = 0

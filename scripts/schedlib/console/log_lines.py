@@ -176,7 +176,7 @@ def _said(text: str) -> str:
     return said.encode(errors="replace").decode().rstrip("\r\n").replace("\n", " ")
 
 
-class Sign(NamedTuple):
+class LogEvent(NamedTuple):
     """A message about the state of the kernel or of the run."""
 
     kind: str
@@ -293,7 +293,7 @@ _LOUD = re.compile(f"{_FAILED}|{_GLUED.pattern}".encode())
 _LOUD_WORDS = (b"FAILED at ", b"Kernel panic", b"---[ ", b"BUG: ", b"WARNING: ")
 
 
-def sign(line: LogLine) -> Sign | None:
+def sign(line: LogLine) -> LogEvent | None:
     """What a line says about the kernel.
 
     Its kind is banner, start, shutdown, job (LAVA's end), runner, runner-error, exit (of some program), disabled,
@@ -302,25 +302,25 @@ def sign(line: LogLine) -> Sign | None:
     """
     text = line.text
     if text[:1] in ("B", "J", "L", "K", "r", "k", "l", "[") and (found := _LIFE.match(text)):
-        return Sign(str(found.lastgroup), line.number, text)
+        return LogEvent(str(found.lastgroup), line.number, text)
     if not _WORDS.search(text) or (text.lstrip(" ").startswith("#") and not text.startswith(("##[error]", "##team"))):
         return None
     text = text.strip()
     if _USER_FAULT.match(text):
-        return Sign("user", line.number, text)
+        return LogEvent("user", line.number, text)
     if found := _TRAIL.match(text):
-        return Sign("panic" if found["panic"] == "Kernel panic" else "trail", line.number, text)
+        return LogEvent("panic" if found["panic"] == "Kernel panic" else "trail", line.number, text)
     if found := _HEADLINE.match(text):
-        return Sign("panic" if found["panic"] else "splat", line.number, text)
+        return LogEvent("panic" if found["panic"] else "splat", line.number, text)
     found = _GLUED.search(text.partition(" # ")[0])
     # In the name of a test such words stand behind a blank or a quote; a message is glued to the name itself.
     if found and not (_OWN_LINE.match(text) and not text[found.start() - 1].isalnum()):
-        return Sign("panic" if found[0].startswith("Kernel panic") else "splat", line.number, text)
+        return LogEvent("panic" if found[0].startswith("Kernel panic") else "splat", line.number, text)
     for kind, pattern in (("runner-error", _RUNNER_ERROR), ("lost", _LOST), ("exit", _EXIT)):
         if pattern.match(text):
-            return Sign(kind, line.number, text)
+            return LogEvent(kind, line.number, text)
     if _INSIDE.search(text) and not _OWN_LINE.match(text):  # a result may quote a report as its reason
-        return Sign("framed", line.number, text)
+        return LogEvent("framed", line.number, text)
     return None
 
 
@@ -332,9 +332,9 @@ _LEAD_LINES = 20
 """Registers or `cut here` may come before the headline, but not further before it than this."""
 
 
-def reports(signs: Iterable[Sign]) -> tuple[Sign, ...]:
+def reports(signs: Iterable[LogEvent]) -> tuple[LogEvent, ...]:
     """One sign for each panic and each splat: its headline, if it has one."""
-    found: list[Sign] = []
+    found: list[LogEvent] = []
     last = user = -_REPORT_LINES
     headless = False
     for each in signs:

@@ -27,7 +27,7 @@ from schedlib.formats.contract_file import (
     may_share,
     read_contract,
 )
-from schedlib.formats.data_file import Place, nearest, refuse
+from schedlib.formats.data_file import KeyPath, nearest, refuse
 from schedlib.names import SCHED_H, in_order, plain_toml
 from schedlib.paths import CONFIGS
 
@@ -287,7 +287,7 @@ def has_member(text: str, names: Sequence[str]) -> bool:
 
 def _check_names(path: Path, contract: Contract, rules: Mapping[str, Rule], changes: Mapping[str, str]) -> None:
     """Refuse rules and changes that are not there, and groups that need a rule and name none."""
-    named: list[tuple[Place, str]] = [(("promise", at, "id"), row.id) for at, row in enumerate(contract.promise)]
+    named: list[tuple[KeyPath, str]] = [(("promise", at, "id"), row.id) for at, row in enumerate(contract.promise)]
     named += [(("type", at, "id"), row.id) for at, row in enumerate(contract.type)]
     for at, group in enumerate(contract.group):
         named += [(("group", at, "apart"), group.apart)] if group.apart else []

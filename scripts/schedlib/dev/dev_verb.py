@@ -9,7 +9,7 @@ from typing import Literal
 
 from schedlib.errors import SchedlineError
 from schedlib.kernel.targets import TARGETS
-from schedlib.names import one_of, some_of, words
+from schedlib.names import one_of, some_of, split_list
 from schedlib.options import BASIC, TreeOptions, Verbs, add_verb, existing_path, flag, new_path, option, positive
 from schedlib.tree.source import require_tree
 
@@ -56,7 +56,7 @@ class LitmusOptions:
 class MutantsOptions:
     tree: TreeOptions = field(default_factory=TreeOptions)
     functions: tuple[str, ...] = option(
-        "--functions NAME,...", "--generated: only of these functions", words, default=()
+        "--functions NAME,...", "--generated: only of these functions", split_list, default=()
     )
     since: str | None = option(
         "--since REV", "--generated: only of the functions that differ from this revision of the tree"

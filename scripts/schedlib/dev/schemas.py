@@ -36,7 +36,7 @@ def schema(name: str, kind: type[Strict]) -> dict[str, Any]:
     """The schema of a document or a data file."""
     more, end = {}, ""
     if issubclass(kind, Document):
-        more, end = kind.more_schema, " No text has a control character." if kind.only_lines else ""
+        more, end = kind.more_schema, " No text has a control character." if kind.no_control_chars else ""
     parts: dict[str, dict[str, Any]] = msgspec.json.schema(kind)["$defs"]
     for part in parts.values():
         part.pop("title")

@@ -229,7 +229,7 @@ class _Series:
         commit, states = apply_changes(self.tree, self.commit, with_, without, self.author)
         for row in states:
             if row.state is State.CONFLICT:
-                observed = f"{row.id} does not apply to {self.tree.origin}:{hunks(row.drift)}"
+                observed = f"{row.id} does not apply to {self.tree.origin}:{hunks(row.hunk_offsets)}"
                 raise SchedlineError(observed, "export without it, or rebase it by hand")
         return replace(self, commit=commit), tuple(row.id for row in states if row.state is State.APPLIED)
 

@@ -46,7 +46,7 @@ class FleetJobs(Document, frozen=True, kw_only=True):
         digest: of the rows as they run there.
     """
 
-    only_lines = True
+    no_control_chars = True
 
     schema: Literal["fleet-jobs-2"]
     campaign: Word
@@ -87,7 +87,7 @@ class CollectedJob(Document, frozen=True, kw_only=True):
         begun: when; it tells one attempt at the job from another.
     """
 
-    only_lines = True
+    no_control_chars = True
 
     schema: Literal["fleet-collected-2"]
     campaign: Word

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from schedlib.errors import SchedlineError
-from schedlib.names import fleet_devices, named_file, words
+from schedlib.names import fleet_devices, named_file, split_list
 from schedlib.options import (
     BASIC,
     TreeOptions,
@@ -27,7 +27,7 @@ _LIBRARIES = (*BASIC, "fleet")
 
 def _kernels(text: str) -> tuple[tuple[str, Path], ...]:
     found = []
-    for each in words(text):
+    for each in split_list(text):
         label, _, name = each.partition("=")
         if not name or not Path(name).expanduser().is_file():
             raise argparse.ArgumentTypeError(f"{each!r} is no LABEL=FILE with a file that exists")
@@ -73,7 +73,10 @@ class FleetJobsOptions:
     )
     dtb: Path | None = option("--dtb FILE", "device tree for U-Boot", existing_path)
     tags: tuple[str, ...] = option(
-        "--tags TAG,...", "a series of jobs for each of these tags; each tag belongs to one machine", words, default=()
+        "--tags TAG,...",
+        "a series of jobs for each of these tags; each tag belongs to one machine",
+        split_list,
+        default=(),
     )
     tree: TreeOptions = field(default_factory=TreeOptions)
 

@@ -76,7 +76,7 @@ class Counts(Strict, frozen=True, omit_defaults=True):
         return cls(*(sum(column) for column in zip(*rows, strict=True))) if rows else cls()
 
 
-class Place(Strict, frozen=True, order=True):
+class FieldRef(Strict, frozen=True, order=True):
     """The object and field that an address belongs to.
 
     Attributes:
@@ -95,7 +95,7 @@ class Place(Strict, frozen=True, order=True):
     neighbour: bool
 
 
-class TrafficRow(Place, frozen=True):
+class TrafficRow(FieldRef, frozen=True):
     """The accesses of one function to one place, of one kind and of so many bytes."""
 
     size: Positive
@@ -237,7 +237,7 @@ class CountedDocument(Document, frozen=True, kw_only=True):
         changes: state of each change, by id.
     """
 
-    only_lines = True
+    no_control_chars = True
 
     tool: Word
     started: Moment

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from schedlib.formats.data_file import Place, nearest, read_toml, refuse
+from schedlib.formats.data_file import KeyPath, nearest, read_toml, refuse
 from schedlib.formats.strict import Strict, Word
 
 _CONDITIONS = (
@@ -244,7 +244,7 @@ def read_contract(path: Path) -> Contract:
     return contract
 
 
-_Problems = Iterator[tuple[Place, str, str]]
+_Problems = Iterator[tuple[KeyPath, str, str]]
 """Each with its place, what was observed, and the next step. The first one is told."""
 
 
@@ -310,7 +310,7 @@ def _of_exceptions(contract: Contract) -> _Problems:
                 yield place, both, "leave it out"
 
 
-def _of_conditions(place: Place, when: Conditions) -> _Problems:
+def _of_conditions(place: KeyPath, when: Conditions) -> _Problems:
     """Conditions of which no kernel meets all."""
     for one, other in combinations(when, 2):
         is_one_kind = one.split()[0] == other.split()[0]
@@ -338,7 +338,7 @@ _OF_ELEMENTS = frozenset({"starts a line", "apart"})
 _TAKES_LINE = frozenset({"on one line", "starts on line"})
 
 
-def _of_promise(place: Place, promise: Promise, members: tuple[str, ...]) -> _Problems:
+def _of_promise(place: KeyPath, promise: Promise, members: tuple[str, ...]) -> _Problems:
     for name in promise.of:
         if members and name not in members:
             yield (*place, "of"), f"names {name!r}, which is not in its group", nearest(name, members)
@@ -367,7 +367,7 @@ def _of_promise(place: Place, promise: Promise, members: tuple[str, ...]) -> _Pr
         yield (*place, key), f"has {twice[0]!r}, which is named already", "name it once"
 
 
-def _of_elements(place: Place, keep: str, names: tuple[str, ...]) -> _Problems:
+def _of_elements(place: KeyPath, keep: str, names: tuple[str, ...]) -> _Problems:
     """Members inside of others where they are not judged: all elements are, or all members, for some kinds."""
     if inner := [name for name in names if "[0]" in name and keep not in _OF_ELEMENTS]:
         first = f"keeps {keep!r} of {inner[0]!r}, and only the first element would be judged"

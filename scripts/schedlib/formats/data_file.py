@@ -20,7 +20,7 @@ from schedlib.errors import SchedlineError, in_words
 from schedlib.formats.strict import Strict, Wrong
 
 T = TypeVar("T")
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Where a value is: the keys of tables, and the numbers of elements from 0."""
 
 _MOST = 1 << 20
@@ -64,7 +64,7 @@ def read_toml(path: Path, kind: type[T], *, stem: str = "", keys: str = "", belo
         raise SchedlineError(f"{path} cannot be read: {error.strerror}", f"ls -l {path}") from error
     except (ValueError, RecursionError) as error:
         raise SchedlineError(f"{path} is no TOML: {in_words(error)}", f"correct {path}") from error
-    tables: list[Place] = [(name,) for name in below if name in content] or [()]
+    tables: list[KeyPath] = [(name,) for name in below if name in content] or [()]
     for place in tables if keys else []:
         table = _at(content, place)
         for key, row in table.items() if isinstance(table, dict) else ():
@@ -92,13 +92,13 @@ def nearest(name: object, known: Iterable[str]) -> str:
     return (f"did you mean {close[0]}? " if close else "") + f"known are: {', '.join(names)}"
 
 
-def refuse(path: Path, place: Place, observed: str, next_step: str) -> NoReturn:
+def refuse(path: Path, place: KeyPath, observed: str, next_step: str) -> NoReturn:
     """Reject a value of a data file, also for a reason that its type cannot express. Raises SchedlineError: always."""
     key = ".".join(str(step) for step in place if isinstance(step, str)) or "the file"
     raise SchedlineError(f"{path}:{line_of(path.read_text(), place)}: {key} {observed}", next_step)
 
 
-def line_of(text: str, place: Place) -> int:
+def line_of(text: str, place: KeyPath) -> int:
     """The line, from 1, of a key or of its table's header; for a missing key, the line where its table begins."""
     whole = tomllib.loads(text)
     while not _has(whole, place):
@@ -113,7 +113,7 @@ def line_of(text: str, place: Place) -> int:
     return lines[bisect_left(ends, True, key=lambda end: _has(tomllib.loads(text[:end]), place))] if place else 1
 
 
-def _has(content: Any, place: Place) -> bool:
+def _has(content: Any, place: KeyPath) -> bool:
     try:
         _at(content, place)
     except (KeyError, IndexError, TypeError):
@@ -121,14 +121,14 @@ def _has(content: Any, place: Place) -> bool:
     return True
 
 
-def _at(content: Any, place: Place) -> Any:
+def _at(content: Any, place: KeyPath) -> Any:
     for step in place:
         content = content[step]
     return content
 
 
 def _explain(
-    path: Path, place: Place, value: Any, kind: Any, error: msgspec.ValidationError, given: set[str]
+    path: Path, place: KeyPath, value: Any, kind: Any, error: msgspec.ValidationError, given: set[str]
 ) -> NoReturn:
     """Raise the error that describes what is wrong with the innermost value that does not have its type."""
     # A data file has no None: a value that may be left out has the type T of T | None.

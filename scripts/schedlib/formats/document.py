@@ -33,12 +33,12 @@ class Document(Strict, frozen=True):
     document never has a value that its file does not have.
 
     Attributes:
-        only_lines: no text in it may contain a line end or another control character.
+        no_control_chars: no text in it may contain a line end or another control character.
         largest: bytes of its file at most.
         more_schema: additions to its JSON schema that the types of the fields do not express.
     """
 
-    only_lines: ClassVar[bool] = False
+    no_control_chars: ClassVar[bool] = False
     largest: ClassVar[int] = LARGEST
     more_schema: ClassVar[dict[str, object]] = {}
 
@@ -90,7 +90,7 @@ def parse(content: bytes, kind: type[T]) -> T:
     # the re-encoded document have the same number of quotes, unless a key is there twice: the decoder keeps only one.
     plain = b"\\" not in content and b"\x7f" not in content
     if not plain or content.count(b'"') != _ENCODER.encode(found).count(b'"'):
-        json.loads(content, object_pairs_hook=_lines if kind.only_lines else keys_once)
+        json.loads(content, object_pairs_hook=_lines if kind.no_control_chars else keys_once)
     return found
 
 

@@ -177,7 +177,7 @@ class Run(Document, frozen=True, kw_only=True):
         histograms: of each group the buckets that counted something: where they begin, in ns, and their counts.
     """
 
-    only_lines = True
+    no_control_chars = True
     more_schema = _BY_STATUS
 
     schema: Literal["run-1"]

@@ -82,7 +82,7 @@ class GatePlan(Document, frozen=True, kw_only=True):
         losses: after so many lost boots of a kernel in a row the campaign stops.
     """
 
-    only_lines = True
+    no_control_chars = True
 
     schema: Literal["gate-plan-1"]
     kernels: Annotated[tuple[BootedKernel, ...], Meta(min_length=2)]
@@ -158,7 +158,7 @@ class GateProgress(Document, frozen=True, kw_only=True):
         ended: why no further boot is made; empty while the campaign goes on.
     """
 
-    only_lines = True
+    no_control_chars = True
 
     schema: Literal["gate-progress-1"]
     attempts: tuple[BootAttempt, ...]

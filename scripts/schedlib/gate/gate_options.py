@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from schedlib.names import gate_names, one_of, unknown, words, workload_suites
+from schedlib.names import gate_names, one_of, split_list, unknown, workload_suites
 from schedlib.options import BASIC, a_path, existing_directory, flag, new_directory, new_file, option, positive
 from schedlib.paths import CONFIGS
 
@@ -201,7 +201,7 @@ def _boots(text: str) -> tuple[int, int]:
 
 def _kernels(text: str) -> tuple[NamedKernel, ...]:
     found = []
-    for each in words(text):
+    for each in split_list(text):
         label, _, named = each.partition("=")
         parts = named.split(":")
         if not re.fullmatch(r"[a-z][a-z0-9-]*", label) or not parts[0] or len(parts) > 3:
@@ -248,7 +248,7 @@ class BootPlanOptions:
         lambda: f"(default: the suite of the gates file): {', '.join(workload_suites())}",
         one_of("suite", workload_suites),
     )
-    only: tuple[str, ...] = option("--only ROW,...", "run only these rows of the suite", words, default=())
+    only: tuple[str, ...] = option("--only ROW,...", "run only these rows of the suite", split_list, default=())
     runs: int = option(
         "--runs N", "runs of each row in each boot (default: 1; docs/gate.md advises 5)", positive, default=1
     )

@@ -27,7 +27,7 @@ from schedlib.layout.rule_judge import Layout
 from schedlib.layout.unit_build import Said, differing, said, unit_build
 from schedlib.options import DEFAULT_SERIES
 from schedlib.progress import say, step
-from schedlib.tree.changes import drift_of, hunks
+from schedlib.tree.changes import hunk_offsets_of, hunks
 from schedlib.tree.compose import Composition, with_tests
 from schedlib.tree.kernel_tree import Tree, apply_diff
 
@@ -76,7 +76,7 @@ def steps(tree: Tree, composition: Composition, patch: bytes) -> tuple[str, str]
             return before, base
     where = f", and is not among its last {_HISTORY} commits" if is_plain else " with the changes that it was given"
     raise SchedlineError(
-        f"the patch does not apply to {tree.origin}{where}:{hunks(drift_of(tree, composition.tests, patch))}",
+        f"the patch does not apply to {tree.origin}{where}:{hunks(hunk_offsets_of(tree, composition.tests, patch))}",
         "rebase it, or check out what it was made for",
     )
 

@@ -21,8 +21,8 @@ from schedlib.names import (
     rule_ids,
     series_names,
     some_of,
+    split_list,
     unknown,
-    words,
 )
 from schedlib.options import (
     CHANGES,
@@ -78,10 +78,10 @@ def contract_file(text: str) -> Path:
 
 def configurations(text: str) -> tuple[str, ...]:
     """An argparse type: a list of configurations, each of them fragments joined by `+`; or all."""
-    for name in (part for config in words(text) if config != "all" for part in config.split("+")):
+    for name in (part for config in split_list(text) if config != "all" for part in config.split("+")):
         if name not in fragment_names() and not ("/" in name and Path(name).is_file()):
             raise argparse.ArgumentTypeError(unknown("fragment", name, fragment_names()))
-    return words(text)
+    return split_list(text)
 
 
 def rule_id(text: str) -> str:
@@ -92,7 +92,7 @@ def rule_id(text: str) -> str:
 
 def rules_required(text: str) -> tuple[str, ...]:
     """An argparse type."""
-    return tuple(find_rule(word, rule_ids()) for word in words(text))
+    return tuple(find_rule(word, rule_ids()) for word in split_list(text))
 
 
 def find_rule(text: str, ids: Collection[str]) -> str:

@@ -95,7 +95,7 @@ def show_applied(options: StatusOptions) -> Verdict:
     print(f"tree: {tree.origin}" + (f" (dirty: {tree.dirty} files)" if tree.dirty else ""))
     for row in composition.states:
         print(f"{row.id}: {row.state.value}")
-        for line in row.drift:
+        for line in row.hunk_offsets:
             print(f"    {line}")
     print(f"result: commit {composition.commit} in {tree.src}")
     conflicts = [row.id for row in composition.states if row.state is State.CONFLICT]

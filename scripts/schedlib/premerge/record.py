@@ -65,7 +65,7 @@ class GuestRow(Strict, frozen=True):
 class GuestsDocument(Document, frozen=True, kw_only=True):
     """What each guest had to run: not the suites that cannot be built in the tree, and all of the expected changes."""
 
-    only_lines = True
+    no_control_chars = True
 
     schema: Literal["guests-1"]
     target: Word
@@ -83,7 +83,7 @@ class OffsetsDocument(Document, frozen=True, kw_only=True):
     `seen`: the verdict of the premerge, which has the sources, too; `said`: what only these show.
     """
 
-    only_lines = True
+    no_control_chars = True
 
     schema: Literal["offsets-5"]
     columns: dict[str, tuple[KeptLayout, KeptLayout] | None]

@@ -149,8 +149,8 @@ def _applied(tree: Tree, base: str, mbox: Path) -> str:
         if not patches:
             raise SchedlineError(f"--mbox: {mbox} holds no patch", "b4 am -o- MESSAGE-ID > series.mbox")
         for number, mail in enumerate(patches, 1):
-            applied, drift = apply_mail(tree, commit, mail)
-            why = "" if applied else f"does not apply:{hunks(drift)}"
+            applied, hunk_offsets = apply_mail(tree, commit, mail)
+            why = "" if applied else f"does not apply:{hunks(hunk_offsets)}"
             trees = {git(tree.src, "rev-parse", f"{each}^{{tree}}") for each in (applied, commit) if each}
             if applied is None or len(trees) == 1:
                 raise SchedlineError(

@@ -112,7 +112,7 @@ def of_changes(tree: Tree, changes: Collection[str], both: Collection[str]) -> l
         for state in states:
             if state.state is State.CONFLICT:
                 raise SchedlineError(
-                    f"{role}: {state.id} does not apply:{hunks(state.drift)}",
+                    f"{role}: {state.id} does not apply:{hunks(state.hunk_offsets)}",
                     "schedline status --apply shows which changes this tree can have",
                 )
         sources.append(_source(role, commit, f"{tree.origin} {word} {', '.join(sorted(changes))}"))

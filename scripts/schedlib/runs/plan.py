@@ -52,7 +52,7 @@ class RunPlan(Document, frozen=True, kw_only=True):
     digest: of the suite's rows and their arguments. runs: of each row. machine: see SAME.
     """
 
-    only_lines = True
+    no_control_chars = True
 
     schema: Literal["plan-1"]
     suite: Word

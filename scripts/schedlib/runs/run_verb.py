@@ -10,7 +10,7 @@ from pathlib import Path
 
 from schedlib import names
 from schedlib.errors import SchedlineError
-from schedlib.names import one_of, unknown, words, workload_rows, workload_suites
+from schedlib.names import one_of, split_list, unknown, workload_rows, workload_suites
 from schedlib.options import (
     ChangeOptions,
     TreeOptions,
@@ -36,12 +36,12 @@ GUESTS = ("qemu-x86_64", "qemu-arm64")
 
 
 def _pythons(text: str) -> tuple[str, ...]:
-    for version in words(text):
+    for version in split_list(text):
         if not re.fullmatch(r"3\.\d{1,3}", version) or int(version[2:]) < 11:
             raise argparse.ArgumentTypeError(
                 f"{version!r} is no version of Python that schedline runs on: 3.11 or later"
             )
-    return words(text)
+    return split_list(text)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class RunOptions:
     seed: int | None = option("--seed N", "seed of the random order (default: a new one each time)", int)
     report: Path | None = option("--report DIR", "sum up the run files in DIR; run nothing", existing_path)
     lava: Path | None = option("--lava FILE", "write verdicts and figures in the format of send-to-lava.sh", new_path)
-    only: tuple[str, ...] = option("--only ROW,...", "run only these rows of the suite", words, default=())
+    only: tuple[str, ...] = option("--only ROW,...", "run only these rows of the suite", split_list, default=())
     listing: bool = flag("--list", "print the rows, their commands and durations; run nothing")
     tree: TreeOptions = field(default_factory=TreeOptions)
     changes: ChangeOptions = field(default_factory=ChangeOptions)

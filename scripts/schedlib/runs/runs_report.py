@@ -13,7 +13,7 @@ from schedlib.cache import write_atomic
 from schedlib.errors import SchedlineError
 from schedlib.formats.run_file import Run, read_run, runs_below
 from schedlib.paths import PLAN
-from schedlib.progress import printable, tell
+from schedlib.progress import print_untrusted, printable
 from schedlib.runs.plan import SAME, RunPlan, read_plan
 from schedlib.runs.run_verb import RunOptions
 from schedlib.runs.workload_suites import Suite, WorkloadRow, load_suite, suite_names
@@ -113,17 +113,17 @@ def _tell_table(rows: Mapping[str, WorkloadRow], judged: Judged, runs: Runs) -> 
         verdicts = [verdict for verdict, _ in mine]
         counts = ", ".join(f"{verdicts.count(each)} {mark}" for each, mark in _MARKS.items() if each in verdicts)
         timed = [run.seconds for run in done if run.process]
-        tell(f"{row.name}: {counts or 'not run'}" + (f", {_figures(timed)} s" if timed else ""))
+        print_untrusted(f"{row.name}: {counts or 'not run'}" + (f", {_figures(timed)} s" if timed else ""))
         for name, unit, values in _values(row, done):
             reasons = {why for run in done if (why := run.why_absent(name))}
             if values:
-                tell(f"    {name}  {_figures(values)} {unit}")
+                print_untrusted(f"    {name}  {_figures(values)} {unit}")
             elif reasons:
-                tell(f"    {name}  absent: {min(reasons)}")
+                print_untrusted(f"    {name}  absent: {min(reasons)}")
         if noise := _noise(done):
-            tell(f"    interference: {noise}")
+            print_untrusted(f"    interference: {noise}")
         for reason in dict.fromkeys(reason for _, reason in mine if reason):
-            tell(f"    {reason}")
+            print_untrusted(f"    {reason}")
 
 
 def _lava(rows: Mapping[str, WorkloadRow], judged: Judged, runs: Runs) -> str:
@@ -186,7 +186,7 @@ def report(directory: Path) -> Verdict:
     _tell_table(dict(sorted(rows.items())), judged, runs)
     machine = next(iter(runs.values())).fingerprint
     boots = {run.fingerprint["boot_id"] for run in runs.values()}
-    tell(f"measured on: {machine['machine']}; {machine['kernel']}; boots: {len(boots)}")
+    print_untrusted(f"measured on: {machine['machine']}; {machine['kernel']}; boots: {len(boots)}")
     verdict = judge_all(each for each, _ in judged.values())
     print(f"verdict: {verdict.value}")
     return verdict

@@ -70,7 +70,7 @@ class ChangeState:
 
     id: str
     state: State
-    drift: tuple[str, ...] = ()
+    hunk_offsets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -177,17 +177,17 @@ def apply_mail(
     author if the mail has no From: line, as git's variables; default: schedline.
     """
     read = mail if isinstance(mail, PatchMail) else read_mail(tree.src, mail)
-    drift = drift_of(tree, parent, read.diff)
+    hunk_offsets = hunk_offsets_of(tree, parent, read.diff)
     author = (sender or {}) | read.author
-    return apply_diff(tree, parent, read.diff, read.text, "--3way", author=author), drift
+    return apply_diff(tree, parent, read.diff, read.text, "--3way", author=author), hunk_offsets
 
 
-def hunks(drift: Collection[str]) -> str:
+def hunks(hunk_offsets: Collection[str]) -> str:
     """The hunks of a mail that does not apply, one per line, for the end of a message."""
-    return "\n    " + "\n    ".join(drift or ("no hunk fits",))
+    return "\n    " + "\n    ".join(hunk_offsets or ("no hunk fits",))
 
 
-def drift_of(tree: Tree, commit: str, diff: bytes) -> tuple[str, ...]:
+def hunk_offsets_of(tree: Tree, commit: str, diff: bytes) -> tuple[str, ...]:
     """How each hunk of a diff applies to the files of a commit, without the tests' hooks; an exact hunk is left out."""
     touched = re.findall(r"^--- a/(\S+)", diff.decode(errors="replace"), re.M)
     with tempfile.TemporaryDirectory(prefix="schedline-") as scratch:
@@ -247,7 +247,7 @@ def _apply_set(
     commit = parent
     states: list[ChangeState] = []
     for name in [*(name for name in change_table() if name not in order), *order]:
-        mail, state, drift = patches.patch(name), State.ABSENT, tuple[str, ...]()
+        mail, state, hunk_offsets = patches.patch(name), State.ABSENT, tuple[str, ...]()
         if name in without:
             mail, state = patches.revert(name), State.REVERTED if name in present else State.LEFT_OUT
         elif name in present:
@@ -257,9 +257,9 @@ def _apply_set(
         if state in (State.APPLIED, State.REVERTED):
             applied = None
             if mail.is_file():
-                applied, drift = apply_mail(tree, commit, mail, sender)
+                applied, hunk_offsets = apply_mail(tree, commit, mail, sender)
             else:
-                drift = (f"there is no patches/{patches.name}/{mail.relative_to(patches.directory)}",)
+                hunk_offsets = (f"there is no patches/{patches.name}/{mail.relative_to(patches.directory)}",)
             state, commit = (state, applied) if applied else (State.CONFLICT, commit)
-        states.append(ChangeState(name, state, drift))
+        states.append(ChangeState(name, state, hunk_offsets))
     return commit, tuple(states)

@@ -213,6 +213,6 @@ def refuse_conflicts(composition: Composition) -> None:
     for row in composition.states:
         if row.state is State.CONFLICT:
             raise SchedlineError(
-                f"{row.id} does not apply:{changes.hunks(row.drift)}",
+                f"{row.id} does not apply:{changes.hunks(row.hunk_offsets)}",
                 f"leave it out (--without {row.id}), or rebase its patch; schedline status --apply shows all changes",
             )

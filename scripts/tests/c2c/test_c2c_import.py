@@ -24,7 +24,7 @@ from schedlib.c2c.samples import NOTHING, ScriptSums, brief, compare, data_sourc
 from schedlib.c2c.samples_job import measured_of, measured_text
 from schedlib.errors import SchedlineError
 from schedlib.formats import document
-from schedlib.formats.c2c_document import MappedField, MappedStructure, Place
+from schedlib.formats.c2c_document import FieldRef, MappedField, MappedStructure
 
 SAMPLES = Path(__file__).parent / "perf/samples.txt"
 main = main_of(c2c_verb)
@@ -70,8 +70,8 @@ def names(found: ObjectMap = MAP) -> AddressNames:
     return AddressNames(KNOWN, MEMORY, found, found.slide, 64)
 
 
-def place(path: str, *, owner: str = "root_domain", offset: int = 8) -> Place:
-    return Place(owner, "", offset // 64, offset, path, neighbour=False)
+def place(path: str, *, owner: str = "root_domain", offset: int = 8) -> FieldRef:
+    return FieldRef(owner, "", offset // 64, offset, path, neighbour=False)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_data_source(value: int, kind: str, taken: bool, remote: bool) -> None:
         (0xFFFF888000500048, NOT_MAPPED),
     ],
 )
-def test_names_of_addresses(address: int, found: Place | str) -> None:
+def test_names_of_addresses(address: int, found: FieldRef | str) -> None:
     assert names()(address) == found
 
 

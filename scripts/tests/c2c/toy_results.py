@@ -21,9 +21,9 @@ from schedlib.c2c.samples import Key, MeasuredDocument, Sampled, ScriptSums
 from schedlib.c2c.samples_job import measured_of
 from schedlib.formats.c2c_document import (
     Counts,
+    FieldRef,
     MappedField,
     MappedStructure,
-    Place,
     Quantum,
     TrafficParameters,
     TrafficResult,
@@ -111,7 +111,7 @@ def measured(owner: str = "root_domain", /, **taken: int) -> MeasuredDocument:
     """An import in which each field has so many samples, all of them taken."""
     sums = ScriptSums(str)
     for number, (path, count) in enumerate(taken.items()):
-        key: Key = (Place(owner, "", number, 64 * number, path, neighbour=False), "load", "reader")
+        key: Key = (FieldRef(owner, "", number, 64 * number, path, neighbour=False), "load", "reader")
         sums.rows[key] = Sampled(count, 1000 * count, count, 1000 * count, 0, 0)
     sums.taken_squares = sums.squares = 1_000_000 * sum(taken.values())
     return measured_of(sums, [Path(__file__).parent / "perf/samples.txt"], "aa", 64)

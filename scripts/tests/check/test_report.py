@@ -15,7 +15,7 @@ from schedlib.check import report
 from schedlib.check.check_results import judged_boot
 from schedlib.console.judge import Problem, judge
 from schedlib.guest.boot import Ending, GuestRun
-from schedlib.progress import tell
+from schedlib.progress import print_untrusted
 from schedlib.tree.changes import ChangeState, State
 from schedlib.tree.compose import Composition
 from schedlib.tree.kernel_tree import Tree
@@ -118,7 +118,7 @@ def test_what_a_guest_prints_does_nothing_to_the_terminal(
     row: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for line in report.lines(summary(tmp_path, "present", row.format("seen \u202egnp\x07 \x9b2J")), verbose=True):
-        tell(line)
+        print_untrusted(line)
     said = capsys.readouterr().out
     assert "seen" in said
     assert all(char.isprintable() or char in "\n\t" for char in said)

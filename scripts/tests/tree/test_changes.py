@@ -121,7 +121,7 @@ def test_drift_is_reported(kernel: Path, cache: Path, patches: Path) -> None:
     composition = compose.compose(open_kdir(cache, kernel), with_=["rd-lines"])
     row = next(row for row in composition.states if row.id == "rd-lines")
     assert row.state is State.APPLIED
-    assert row.drift == ("kernel/sched/sched.h: hunk #1 at line 9, offset 3 lines",)
+    assert row.hunk_offsets == ("kernel/sched/sched.h: hunk #1 at line 9, offset 3 lines",)
 
 
 def test_base_revision_decides_what_is_expected(kernel: Path, cache: Path, patches: Path) -> None:
