@@ -7,6 +7,7 @@
  */
 #include <kunit/test.h>
 #include <linux/kthread.h>
+#include <linux/mmu_context.h>
 #include <linux/prandom.h>
 
 #include "../sched.h"
