@@ -12,6 +12,7 @@
 #include <linux/completion.h>
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
+#include <uapi/linux/sched/types.h>
 
 #include "sched_test_topology.h"
 
