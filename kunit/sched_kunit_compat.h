@@ -20,6 +20,11 @@
 #define SD_SHARE_LLC	SD_SHARE_PKG_RESOURCES
 #endif
 
+/* In 7.2, and not in 6.12: this name. */
+#ifndef rcu_dereference_sched_domain
+#define rcu_dereference_sched_domain(p)	rcu_dereference_check_sched_domain(p)
+#endif
+
 /* 6fb454606153 ("sched: Simplify tg_set_cfs_bandwidth()") */
 #ifdef SCHED_KUNIT_LACKS_CPUS_GUARD
 DEFINE_LOCK_GUARD_0(cpus_read_lock, cpus_read_lock(), cpus_read_unlock())

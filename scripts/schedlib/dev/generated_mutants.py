@@ -374,7 +374,7 @@ def _all_tried(some: Sequence[CodeChange], built: Sequence[Built], data: MutantD
 
 def _report(tried: Sequence[GeneratedMutant], unreached: Sequence[str], wrong: Sequence[str]) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [("function", "mutants", "assertion", "crash", "survived", "no effect", "score")]
-    for name, count, assertions, crashes, survived, none, untried in score(tried):
+    for name, count, assertions, crashes, survived, none, untried in score(tried, exported=False):
         numbers = map(str, (count, assertions, crashes, survived, none))
         rows.append((name, *numbers, share(count, survived, untried)))
     yield from table(rows, "<32 >7 >10 >6 >9 >10 >6")

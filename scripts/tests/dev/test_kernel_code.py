@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from schedlib.cache import cache_dir
+from schedlib.cache import cache_dir, lock
 from schedlib.contracts.c_tables import TABLE
 from schedlib.dev.dev_verb import COMPILE_ROWS, SPARSE
 from schedlib.dev.plain_tree import clone_with_series, compile_row
-from schedlib.kernel.build import build_directory, built
+from schedlib.kernel.build import build_directory, built, make_as_configured, plan_kernel
 from schedlib.kernel.kconfig import load
 from schedlib.kernel.targets import TARGETS
 from schedlib.paths import KUNIT, PATCHES, SELFTESTS
 from schedlib.tree.compose import TESTS_DIRECTORY, compose
-from schedlib.tree.kernel_tree import Tree, checked_out
+from schedlib.tree.kernel_tree import Tree, checked_out, fetch_series
 from schedlib.verdict import Verdict
 
 pytestmark = pytest.mark.guest
@@ -81,6 +81,21 @@ def test_no_warnings_from_the_compiler_and_sparse(series: Tree) -> None:
         rf"^.*{TESTS_DIRECTORY}.*: (?:warning|error): (?!bad constant expression).*$", done.stderr, re.M
     )
     assert findings == []
+
+
+@pytest.mark.parametrize("name", ["6.12", "7.2"])
+def test_the_suites_compile_in_an_older_kernel(name: str) -> None:
+    """6.12 needs two headers that 7.3 includes by itself, and has constants where 7.3 has variables."""
+    target = TARGETS["qemu-x86_64"]
+    plan = plan_kernel(fetch_series(cache_dir(), name), target, ["balance"])
+    directory = build_directory(cache_dir(), plan.tree, target, plan.configuration)
+    with lock(directory.with_name(f"{directory.name}.lock")), checked_out(plan.tree, plan.commit):
+        make_as_configured(plan.tree, directory, target.arch, plan.configuration, [], ["kernel/sched/"])
+    assert {path.stem for path in (directory / TESTS_DIRECTORY).glob("*.o")} >= {
+        "sched_cpupri_kunit",
+        "sched_layout_kunit",
+    }
+    assert (directory / "kernel/sched/fair.o").exists()
 
 
 def test_the_series_compiles_where_bpf_is_off(series: Tree, tmp_path: Path) -> None:
