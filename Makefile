@@ -10,7 +10,7 @@ dev := test quick mutants bench litmus test-tree docs schemas kselftest
 
 quote = '$(subst ','\'',$(1))'
 given := $(strip $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name))))
-flags := AGAIN APPLY BISECT CHECK GENERATED IN_GUEST INSTALL INSTALL_HOOK LIST LONG LOOKS MARKED NO_BLAME QUIET REMOVE RUNNING SELFTESTS STAGED TRUST VARIABLES VERBOSE
+flags := AGAIN APPLY BISECT CHECK GENERATED GOLDEN IN_GUEST INSTALL INSTALL_HOOK LIST LONG LOOKS MARKED NO_BLAME QUIET REMOVE RUNNING SELFTESTS STAGED TRUST VARIABLES VERBOSE
 name = --$(shell printf %s $(call quote,$(1)) | tr A-Z_ a-z-)
 # PLACEBO=1 selects the carried placebo, PLACEBO=FILE another one.
 bare = $(or $(filter $(1),$(flags)),$(filter PLACEBO=1,$(1)=$($(1))))

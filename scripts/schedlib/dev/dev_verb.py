@@ -24,6 +24,7 @@ EMULATED = "c2c"
 class QuickOptions:
     k: str | None = option("-k --k EXPRESSION", "only the tests that match (as pytest -k)")
     seed: int | None = option("--seed N", "of the random order, to repeat one that failed", int)
+    golden: bool = flag("--golden", "write the texts that tests hold anew; git diff shows what changed")
 
 
 @dataclass(frozen=True)

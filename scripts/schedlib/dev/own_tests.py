@@ -45,7 +45,7 @@ def test(wanted: OwnTestsOptions) -> Verdict:
     found = (path for folder in ("kunit", "selftests", "scripts", ".ci") for path in (PROJECT / folder).rglob("*"))
     shells = (b"#!/bin/sh", b"#!/usr/bin/env bash")
     scripts = [str(path) for path in found if path.is_file() and path.read_bytes()[:64].startswith(shells)]
-    words = [*_BY_FILE, "-m", others, "-q", "--durations=20", *(["-k", wanted.k] if wanted.k else [])]
+    words = [*_BY_FILE, "-q", "--durations=20", *_chosen(wanted, others)]
     return _all(wanted, [("shellcheck", ["shellcheck", *scripts])], [("pytest", ["pytest", *words])])
 
 
@@ -59,9 +59,13 @@ def quick_tests(wanted: QuickOptions) -> tuple[str, Sequence[str]]:
     The slow ones are among them if they match `wanted.k`.
     """
     drawn = secrets.randbelow(1 << 31) if wanted.seed is None else wanted.seed
-    chosen = ["-m", _BARE, "-k", wanted.k] if wanted.k else ["-m", f"{_BARE} and not slow"]
-    words = ["-n", _WORKERS, "--dist", "worksteal", f"--randomly-seed={drawn}", "-q", *chosen]
+    marks = _BARE if wanted.k else f"{_BARE} and not slow"
+    words = ["-n", _WORKERS, "--dist", "worksteal", f"--randomly-seed={drawn}", "-q", *_chosen(wanted, marks)]
     return f"pytest, what needs only Python, git and make (SEED={drawn})", ["pytest", *words]
+
+
+def _chosen(wanted: QuickOptions, marks: str) -> list[str]:
+    return ["-m", marks, *(["--golden"] if wanted.golden else []), *(["-k", wanted.k] if wanted.k else [])]
 
 
 def _environment() -> dict[str, str]:
@@ -91,6 +95,6 @@ def _all(wanted: QuickOptions, programs: Checks, more: Checks) -> Verdict:
         if done.returncode and not ("pytest" in argv and done.returncode == _NO_TESTS):
             failed.append(name)
     if all(code == _NO_TESTS for code in pytests):
-        failed.append("pytest (no test has such a name)")
+        failed.append("pytest (no test has such a name)" if more else "pytest (no quick test has such a name: make test)")
     say(f"failed: {', '.join(failed)}" if failed else "all checks passed")
     return Verdict.FAIL if failed else Verdict.PASS
