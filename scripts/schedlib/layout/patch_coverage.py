@@ -15,16 +15,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cache
-from itertools import takewhile
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple, Protocol
 
-from schedlib.contracts.struct_source import Line, bodies, in_words, without_comments
+from schedlib.contracts.struct_source import bodies, in_words, without_comments
+from schedlib.git import try_git
 from schedlib.layout.pack_units import GUARD
 from schedlib.layout.patch_findings import Finding
 from schedlib.layout.rule_judge import Layout, few
 from schedlib.layout.unit_build import Said, changed_names, changed_types, differing, mentions
 from schedlib.tree.kernel_tree import Tree
 
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _OPTION = re.compile(r"(!\s*(?:defined\s*\(?\s*|IS_ENABLED\s*\(\s*)?)?\b(CONFIG_\w+)")
 _SWITCHES = re.compile(r"(?!.*!\s*\()(?:[!()\s]|&&|\|\||\bdefined\b|\bIS_\w+|\bCONFIG_\w+)*")
 """A condition of which options_of() tells all."""
@@ -60,17 +63,17 @@ class ChangedLine:
         return any(self.tag in layout.structures and self.asked <= layout.holds for layout in layouts)
 
 
-def places(text: str) -> list[tuple[str, Line]]:
-    """The lines of a file that open structures or are inside of one, by its tag; with one blank between words."""
-    found: list[tuple[str, Line]] = []
-    rows = without_comments(text).split("\n")
+def places(text: str) -> dict[int, tuple[str, tuple[str, ...]]]:
+    """The lines of a file that are inside of structures, by their number: tag, and conditions."""
+    found: dict[int, tuple[str, tuple[str, ...]]] = {}
     # Where the file ends, a macro of its own says nothing of where the structure began: it may be its include guard.
     own = set(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", text, re.M))
     for body in bodies(text):
         around = tuple(guard for guard in body.guards if own.isdisjoint(re.findall(r"\w+", guard)))
-        inside = (each for each in body.lines if each.text.strip() and each.number != body.number)
-        for number, code, guards in (Line(body.number, rows[body.number - 1], body.guards), *inside):
-            found.append((body.tag, Line(number, " ".join(code.split()), (*around, *guards[len(body.guards) :]))))
+        found[body.number] = body.tag, around
+        for line in body.lines:
+            if line.text.strip():
+                found[line.number] = body.tag, (*around, *line.guards[len(body.guards) :])
     return found
 
 
@@ -100,43 +103,54 @@ def depending(file: str, text: str, names: Collection[str]) -> Iterator[tuple[st
 def changed_lines(texts: Texts) -> list[ChangedLine]:
     """The lines of structures that differ, or are under other conditions. Blank lines and comments do not count."""
     found: list[ChangedLine] = []
-    # Structures that a file has on one side only.
-    alone: defaultdict[str, tuple[_Rows, _Rows]] = defaultdict(lambda: ([], []))
+    moving: tuple[_Bodies, _Bodies] = {}, {}
     for file, both in sorted(texts.items()):
-        old, new = (
-            [
-                (ChangedLine(file, each.number, tag, each.guards, text is both[0]), each.text)
-                for tag, each in places(text)
+        old, new = map(places, both)
+        if not (old or new):
+            continue
+        was, now = 1, 1
+        rows = [map(int, hunk.groups("1")) for hunk in _HUNK.finditer(_diff(*both))]
+        lines = [without_comments(text).split("\n") for text in both]
+        for its, others, rest, side in zip((old, new), (new, old), lines, moving, strict=True):
+            for tag in {tag for tag, _ in its.values()}.difference(tag for tag, _ in others.values()):
+                side[tag] = {(file, at): (guards, rest[at - 1].split()) for at, (t, guards) in its.items() if t == tag}
+        for start, count, other, more in (*rows, (both[0].count("\n") + 2, 0, 0, 0)):
+            # A hunk without lines names the line before it.
+            until = start + (not count)
+            for number in range(was, until):
+                one, two = old.get(number), new.get(number + now - was)
+                if one and two and one[1] != two[1]:
+                    found.append(ChangedLine(file, number + now - was, *two))
+            begin = other + (not more)
+            changed = (range(until, until + count), range(begin, begin + more))
+            code = [
+                [text.split() for at in its if (text := side[at - 1])] for its, side in zip(changed, lines, strict=True)
             ]
-            for text in both
-        )
-        for side, (its, others) in enumerate(((old, new), (new, old))):
-            known = {line.tag for line, _ in others}
-            for row in (each for each in its if each[0].tag not in known):
-                alone[row[0].tag][side].append(row)
-        was = now = 0
-        for one, other in (*_in_both([code for _, code in old], [code for _, code in new]), (len(old), len(new))):
-            found += [line for line, _ in (*old[was:one], *new[now:other])]
-            if one < len(old) and old[one][0].guards != new[other][0].guards:
-                found.append(new[other][0])
-            was, now = one + 1, other + 1
-    moved: set[ChangedLine] = set()
-    for gone, fresh in alone.values():
-        for one, other in _in_both(*([(line.guards, code) for line, code in side] for side in (gone, fresh))):
-            moved |= {gone[one][0], fresh[other][0]}
-    return [replace(line, moved=line in moved) for line in found]
+            if code[0] != code[1]:
+                found += [ChangedLine(file, at, *old[at], True) for at in changed[0] if at in old]
+                found += [ChangedLine(file, at, *new[at]) for at in changed[1] if at in new]
+            was, now = until + count, begin + more
+    same = (set(_in_both(*moving)), set(_in_both(*moving[::-1])))
+    return [replace(line, moved=(line.file, line.number) in same[not line.removed]) for line in found]
 
 
-_Rows = list[tuple[ChangedLine, str]]
-"""Lines with their code."""
+_Bodies = dict[str, dict[tuple[str, int], tuple[tuple[str, ...], list[str]]]]
+"""Structures that a file has on one side only: by tag the place, the conditions and the words of each line."""
 
 
-def _in_both(old: Sequence[object], new: Sequence[object]) -> Iterator[tuple[int, int]]:
-    """What two sequences have in common, in order: where it is in each."""
-    begin = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
-    yield from zip(range(begin), range(begin), strict=True)
-    for at, to, size in SequenceMatcher(None, old[begin:], new[begin:], autojunk=False).get_matching_blocks():
-        yield from ((begin + at + more, begin + to + more) for more in range(size))
+def _in_both(these: _Bodies, those: _Bodies) -> Iterator[tuple[str, int]]:
+    """The places of the lines that are the same in structures of others."""
+    for tag in these.keys() & those.keys():
+        places, here, there = [*these[tag]], [*map(repr, these[tag].values())], [*map(repr, those[tag].values())]
+        for block in SequenceMatcher(None, here, there, autojunk=False).get_matching_blocks():
+            yield from places[block.a : block.a + block.size]
+
+
+def _diff(old: str, new: str) -> str:
+    with TemporaryDirectory(prefix="schedline-") as name:
+        for side, text in (("old", old), ("new", new)):
+            Path(name, side).write_text(text)
+        return try_git(Path(name), "diff", "--no-index", "--no-color", "-U0", "old", "new").stdout.decode()
 
 
 def options_of(line: ChangedLine) -> tuple[str, ...]:

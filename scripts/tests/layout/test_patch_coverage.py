@@ -60,7 +60,7 @@ static void f(void)
 
 
 def test_places_know_structure_and_conditions() -> None:
-    found = {line.number: (tag, line.guards) for tag, line in places(BEFORE)}
+    found = places(BEFORE)
     assert set(found) == {4, 5, 7, 8, 9, 10, 12, 14, 15, 16, 17, 19, 21}
     assert found[5] == ("pool", ())
     assert found[7] == found[9] == ("pool", ("defined(CONFIG_MANY)",))
