@@ -10,36 +10,33 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from itertools import combinations, product
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from msgspec import structs
 
 from schedlib import doctor, options
-from schedlib.cache import cache_dir, lock, write_atomic
+from schedlib.cache import cache_dir
 from schedlib.contracts.contract_rules import CONTRACTS, Clause, Rules, our_rules, pack_rules
 from schedlib.contracts.struct_source import read_source
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass, ClauseKind, Contract, read_contract
 from schedlib.formats.tables import markdown
-from schedlib.kernel.build import make_as_configured
-from schedlib.layout.columns import Column, arch_table, column_directory, ensure_tools, pack_columns
+from schedlib.layout.columns import ensure_tools, pack_columns
+from schedlib.layout.compile import Column, all_read, arch_table
 from schedlib.layout.members import Structure, read_members, root_of
 from schedlib.layout.pack_units import Unit, pack_layout, units_of
 from schedlib.layout.rule_judge import Layout, RuleOutcome, judge_clause
-from schedlib.layout.unit_build import RECORD, UNLINKED
 from schedlib.names import pack_names
-from schedlib.progress import say, step
+from schedlib.progress import say
 from schedlib.tree.compose import TESTS_DIRECTORY, compose
-from schedlib.tree.kernel_tree import Tree, checked_out, commit_tree, edit_tree, file_row, open_tree
+from schedlib.tree.kernel_tree import Tree, commit_tree, edit_tree, file_row, open_tree
 from schedlib.verdict import Verdict
-
-_T = TypeVar("_T")
 
 NEW = "schedline_new"
 """The name of the new member."""
@@ -262,39 +259,6 @@ _AT_ONCE = 400
 
 def _text(path: Path) -> str:
     return path.read_text(errors="replace")
-
-
-def all_read(
-    cache: Path,
-    tree: Tree,
-    commit: str,
-    column: Column,
-    units: Sequence[str],
-    read: Callable[[Path], _T],
-    sources: Mapping[str, str] | None = None,
-) -> list[_T]:
-    """Compile objects of a commit, in a build directory that is kept; returns what `read` makes of each.
-
-    Args:
-        sources: files that are put into the build directory first. make takes them for a part of the kernel.
-
-    Raises:
-        Dropped: this architecture cannot have the configuration.
-        SchedlineError: no compiler, or a unit does not build.
-    """
-    wanted = column.configuration()
-    build = column_directory(cache, tree, column)
-    variables = [f"CROSS_COMPILE={column.arch.compiler}"]
-    with (
-        lock(build.with_name(f"{build.name}.lock")),
-        checked_out(tree, commit),
-        step(f"compiling {units[0] if len(units) == 1 else f'{len(units)} files'} for {column.name}"),
-    ):
-        (build / RECORD).unlink(missing_ok=True)
-        for name, text in (sources or {}).items():
-            write_atomic(build / name, text)
-        make_as_configured(tree, build, column.arch.make, wanted, variables, [*UNLINKED, *units])
-        return [read(build / unit) for unit in units]
 
 
 def attack_column(cache: Path, tree: Tree, commit: str, column: Column, change: str = "") -> tuple[Attacked, ...]:

@@ -26,7 +26,8 @@ from schedlib.formats.contract_file import AccessClass
 from schedlib.formats.data_file import read_toml
 from schedlib.formats.strict import Strict, Word
 from schedlib.formats.tables import markdown
-from schedlib.layout.columns import Column, ensure_tools, pack_columns
+from schedlib.layout.columns import ensure_tools, pack_columns
+from schedlib.layout.compile import Column
 from schedlib.layout.first_contract import Declaration, DraftGroup, first_contract, marked_groups
 from schedlib.layout.kernel_text import declaring_file, text_of_commit
 from schedlib.layout.pack_units import pack_layout

@@ -24,7 +24,8 @@ from schedlib.guest import selftests
 from schedlib.guest.command_line import accelerator
 from schedlib.kernel.build import Kernel, KernelPlan, built, composed_kernel
 from schedlib.kernel.targets import choose
-from schedlib.layout.columns import Column, arch_table, ensure_tools
+from schedlib.layout.columns import ensure_tools
+from schedlib.layout.compile import Column, arch_table
 from schedlib.layout.pack_units import pack_layout
 from schedlib.layout.rule_judge import RuleOutcome, judge_rule
 from schedlib.names import split_list

@@ -19,7 +19,8 @@ from schedlib.contracts.contract_rules import CONTRACTS, Rules, pack_rules
 from schedlib.formats import document
 from schedlib.formats.tables import table
 from schedlib.kernel.kconfig import Dropped
-from schedlib.layout.columns import Column, arch_table, compiler_of, composed_operand, ensure_tools, pack_columns
+from schedlib.layout.columns import composed_operand, ensure_tools, pack_columns
+from schedlib.layout.compile import Column, arch_table, compiler_of
 from schedlib.layout.drift import (
     DriftCell,
     DriftFinding,

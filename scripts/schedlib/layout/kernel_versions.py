@@ -15,7 +15,8 @@ from schedlib.contracts.contract_rules import Rules
 from schedlib.errors import SchedlineError
 from schedlib.git import git, try_git
 from schedlib.kernel.kconfig import Dropped
-from schedlib.layout.columns import Column, columns_for, composed_tree, ensure_tools, pack_columns
+from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
+from schedlib.layout.compile import Column
 from schedlib.layout.kernel_text import KernelText, text_of_commit
 from schedlib.layout.layout_options import InitOptions, LayoutOptions
 from schedlib.layout.own_build import OURS, Versions, chosen_build, patched

@@ -19,7 +19,8 @@ from schedlib.formats import document
 from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Moment, Strict, Word
 from schedlib.formats.svg import Cell, DrawnLine, DrawnObject, Key, picture
-from schedlib.layout.columns import Column, Group, columns_for, composed_operand, ensure_tools, layout_data
+from schedlib.layout.columns import columns_for, composed_operand, ensure_tools
+from schedlib.layout.compile import Column, Group, layout_data
 from schedlib.layout.headroom import draw_line
 from schedlib.layout.kernel_text import declaring_file
 from schedlib.layout.kernel_versions import layouts_of, opened, require_struct

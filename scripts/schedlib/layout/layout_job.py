@@ -21,7 +21,8 @@ from schedlib.formats.document import Document
 from schedlib.formats.strict import Count, Moment, Positive, Strict, Word
 from schedlib.formats.tables import table as aligned
 from schedlib.kernel.kconfig import Dropped
-from schedlib.layout.columns import columns_for, compiler_of, composed_tree, ensure_tools, pack_columns
+from schedlib.layout.columns import columns_for, composed_tree, ensure_tools, pack_columns
+from schedlib.layout.compile import compiler_of
 from schedlib.layout.headroom import draw_clause
 from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.pack_units import pack_layout

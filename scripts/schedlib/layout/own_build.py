@@ -25,10 +25,10 @@ from schedlib.contracts.struct_source import without_comments
 from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.git import git, try_git
 from schedlib.kernel.kconfig import parse_config
-from schedlib.layout.columns import Column
+from schedlib.layout.compile import Column
 from schedlib.layout.kernel_text import KernelText, declared_in, text_of_directory
 from schedlib.layout.layout_options import ColumnOptions, InitOptions, LayoutOptions
-from schedlib.layout.pack_units import CompiledStructs, Unit, joined, seen_by, units_of
+from schedlib.layout.pack_units import CompiledStructs, Unit, from_types, joined, read_unit, units_of
 from schedlib.layout.patch_coverage import Followed, Texts, depending, follow, of_kernel
 from schedlib.layout.patch_findings import Finding, as_it_was
 from schedlib.layout.patch_text import chosen_index
@@ -175,8 +175,10 @@ class OwnBuild:
 
     def unit_build(self, record: Path, src: Path, place: Path, own: Collection[str]) -> UnitBuild:
         """Compiles units with an object's command, for another source."""
-        command = tuple(word for word in command_of(record) if not word.startswith(_LEFT_OUT))
-        top = self._source(record)[0]
+        command, top = command_of(self._text(record)), self._source(record)[0]
+        if command is None:
+            raise SchedlineError(f"{record} holds no command that can be read", "make the object again")
+        command = tuple(word for word in command if not word.startswith(_LEFT_OUT))
         moved = [_moved(word, before, top, src) for before, word in zip(("", *command), command, strict=False)]
         # In front of the other options, but behind the compiler, which may be `ccache gcc`.
         at = next((number for number, word in enumerate(moved) if word.startswith("-")), len(moved))
@@ -377,14 +379,23 @@ class Versions:
         if all(self.sources.get(file, (b"", b""))[side] is None for file in unit.files):
             return CompiledStructs({})
         build = self.opened(record, side)
-        seen = self.pool.submit(seen_by, build, unit, old).result()
-        if seen.failed:
-            which = "with" if side else "without"
-            raise DoesNotBuild(
-                f"{unit.files[0]} does not compile {which} the patch by the command of {record.name}: {seen.failed}",
-                f"see whether your tree builds, or add {OURS} for schedline's own configurations",
-            )
-        return seen
+        src, place = build.src, build.place
+        if found := self.pool.submit(from_types, build, unit, old).result():
+            return found
+        # The types alone do not tell: a pragma, or the type of a variable. Without the generated offsets by name.
+        source = build.written("unit", unit.text(src))
+        named = tuple(word for word in build.command if word != opaque_headers(self.own.build, place))
+        read, said = replace(build, command=named).call(source, source.with_suffix(".o"), "-w", "-c")
+        if read is not None:
+            return CompiledStructs(*read_unit(source.with_suffix(".o"), unit), read, read)
+        said = said.replace(f"{src}/", "").replace(f"{place}/", "")
+        errors = (line for line in said.splitlines() if re.search(": (?:fatal )?error: ", line))
+        which = "with" if side else "without"
+        raise DoesNotBuild(
+            f"{unit.files[0]} does not compile {which} the patch by the command of {record.name}: "
+            f"{next(errors, said) or 'it reads a header of the work tree through a link'}",
+            f"see whether your tree builds, or add {OURS} for schedline's own configurations",
+        )
 
     def _is_new(self, file: str) -> bool:
         return file in self.sources and self.sources[file][0] is None

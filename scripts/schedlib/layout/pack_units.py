@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
+from os.path import normpath
 from pathlib import Path
 
 import msgspec
@@ -20,8 +21,9 @@ from schedlib.contracts.contract_rules import Rules, in_c
 from schedlib.contracts.struct_source import type_in_c
 from schedlib.errors import DoesNotBuild
 from schedlib.git import git
+from schedlib.kernel.build import first_error
 from schedlib.kernel.kconfig import Dropped
-from schedlib.layout.columns import Column, compiler_of, key_of
+from schedlib.layout.compile import Column, all_read, compiler_of, key_of
 from schedlib.layout.debug_info import FACTS, pointer_to
 from schedlib.layout.members import Structure, read_members
 from schedlib.layout.rule_judge import Layout
@@ -221,10 +223,8 @@ class _Cell:
                     is_new = is_new and not changed.keys().isdisjoint(unit.files)
                     (old if is_new or self._reached(was, changed, before) else found)[unit] = was
         if missing := [unit for unit in units if unit not in found]:
-            made = self._made(missing, old)
+            made = self._made(missing, old) if left_out is None else self._as_far_as_possible(missing, old)
             for unit, seen in made.items():
-                if seen.failed and (left_out is None or "No space left" in seen.failed):
-                    raise DoesNotBuild(f"{self.tree.origin} does not build:\n    {seen.failed}", "see the error")
                 write_atomic(self._file(unit), msgspec.json.encode(seen))
             found |= made
         good = [found[unit] for unit in units if not found[unit].failed]
@@ -247,38 +247,38 @@ class _Cell:
                     return True
         return False
 
-    def _made(
-        self, units: Sequence[Unit], old: Mapping[Unit, CompiledStructs], *, fresh: bool = False
+    def _as_far_as_possible(
+        self, units: Sequence[Unit], old: Mapping[Unit, CompiledStructs]
     ) -> dict[Unit, CompiledStructs]:
-        """What units show, freshly compiled. If one does not compile, all are tried again behind make."""
+        try:
+            return self._made(units, old)
+        except DoesNotBuild as error:
+            if len(units) > 1:
+                return {unit: seen for each in units for unit, seen in self._as_far_as_possible([each], {}).items()}
+            if "No space left" in error.observed:
+                raise
+            return {units[0]: CompiledStructs({}, failed=first_error(error.observed).splitlines()[0].strip())}
+
+    def _made(self, units: Sequence[Unit], old: Mapping[Unit, CompiledStructs]) -> dict[Unit, CompiledStructs]:
+        """What units show, freshly compiled: from their types if that is possible, else as make compiles them."""
+        found: dict[Unit, CompiledStructs] = {}
         try:
             with (
-                unit_build(self.cache, self.tree, self.commit, self.column, fresh=fresh) as build,
+                unit_build(self.cache, self.tree, self.commit, self.column) as build,
                 ThreadPoolExecutor(os.cpu_count()) as pool,
             ):
-                seen = list(pool.map(lambda unit: seen_by(build, unit, old.get(unit)), units))
+                seen = pool.map(lambda unit: from_types(build, unit, old.get(unit)) if build else None, units)
+                found = {unit: each for unit, each in zip(units, seen, strict=True) if each}
+            if rest := [unit for unit in units if unit not in found]:
+                sources = {f"{unit.stem}.c": unit.text(self.tree.src) for unit in rest}
+                objects, left = [f"{unit.stem}.o" for unit in rest], iter(rest)
+                read = partial(_from_object, self.tree.src, left)
+                made = all_read(self.cache, self.tree, self.commit, self.column, objects, read, sources)
+                found |= zip(rest, made, strict=True)
         except Dropped as error:
             write_json(self.place / "dropped.json", {"observed": error.observed, "next_step": error.next_step})
             raise
-        if not fresh and any(each.failed for each in seen):
-            return self._made(units, old, fresh=True)
-        return dict(zip(units, seen, strict=True))
-
-
-def seen_by(build: UnitBuild, unit: Unit, old: CompiledStructs | None = None) -> CompiledStructs:
-    """What a unit shows if only the types are compiled on which its structures depend, or else the whole unit."""
-    if found := from_types(build, unit, old):
         return found
-    # The types alone do not tell: a pragma, or the type of a variable.
-    source = build.written(unit.stem, unit.text(build.src))
-    read, said = build.whole_object(source)
-    if read is None:
-        said = said.replace(f"{build.src}/", "").replace(f"{build.place}/", "")
-        errors = (line for line in said.splitlines() if re.search(": (?:fatal )?error: |No space left", line))
-        failed = next(errors, said) or "it reads a header of the work tree through a link"
-        return CompiledStructs({}, failed=failed)
-    read = frozenset(path for path in read if not path.startswith("/"))
-    return CompiledStructs(*read_unit(source.with_suffix(".o"), unit), read, read)
 
 
 def from_types(build: UnitBuild, unit: Unit, old: CompiledStructs | None) -> CompiledStructs | None:
@@ -301,3 +301,10 @@ def read_unit(path: Path, unit: Unit) -> tuple[dict[str, Structure], int, frozen
     sizes = {member.name: member.size for member in structures.pop(FACTS).members}
     holds = frozenset(condition for at, condition in enumerate(unit.conditions) if sizes[f"holds_{at}"] == 2)
     return structures, sizes["line"], holds
+
+
+def _from_object(src: Path, units: Iterator[Unit], path: Path) -> CompiledStructs:
+    """What the object of the next unit shows. make has written beside it what it was compiled from."""
+    listed = path.with_name(f".{path.name}.cmd").read_text(errors="replace").split()
+    read = frozenset(normpath(word).removeprefix(f"{src}/") for word in listed if word.startswith(f"{src}/"))
+    return CompiledStructs(*read_unit(path, next(units)), read, read)

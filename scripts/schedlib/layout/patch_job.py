@@ -21,7 +21,7 @@ from schedlib.contracts.contract_rules import Rule, Rules, our_rules, pack_rules
 from schedlib.contracts.struct_source import bodies, in_words
 from schedlib.errors import DoesNotBuild, SchedlineError
 from schedlib.kernel.build import first_error
-from schedlib.layout.columns import Column
+from schedlib.layout.compile import Column
 from schedlib.layout.kernel_versions import PATIENCE, TIGHTEST, CommitVersions, opened
 from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.own_build import OURS, Versions, chosen_build

@@ -16,7 +16,7 @@ import shlex
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from hashlib import sha256
@@ -28,32 +28,19 @@ from typing import NamedTuple
 import msgspec
 
 from schedlib.cache import lock, scratch, write_atomic
-from schedlib.errors import SchedlineError
 from schedlib.git import blob, git, try_git
 from schedlib.kernel.build import make_as_configured
 from schedlib.kernel.kconfig import is_configured
-from schedlib.layout.columns import Column, column_directory, compiler_of
+from schedlib.layout.compile import RECORD, UNLINKED, Column, column_directory, compiler_of
 from schedlib.process import run
 from schedlib.progress import step
 from schedlib.tree.kernel_tree import Tree, checked_out, last_checked_out
-
-RECORD = "schedline.types"
-"""The file of a build directory that tells for which commit make ran last, and what it made of _BOUNDS."""
-
-UNLINKED = ("KCFLAGS=-g", "CONFIG_OBJTOOL=", "CONFIG_DEBUG_INFO_BTF=")
-"""Variables of make for single units: objtool and resolve_btfids take longer to build, and need libelf."""
 
 _BOUNDS = "kernel/bounds.c"
 """What it makes is the one generated header that types depend on."""
 
 OPAQUE = "SCHEDLINE_OFFSET_"
-"""Begins what offsets in generated headers are called: a unit with a type that depends on one is compiled whole."""
-
-_OFFSETS = "opaque"
-"""The directory of these headers."""
-
-_FLAGS = "kernel/.schedline_flags.o.cmd"
-"""What make left about a unit that is compiled for its command."""
+"""Begins what offsets in generated headers are called: a type that depends on one is left to make."""
 
 _MOST = 300
 """More files than this are checked out."""
@@ -194,12 +181,9 @@ class UnitBuild:
         """What decides on types of a file, see type_slice(), the files read for it, and those of them that declare it.
 
         Returns:
-            None if the file has to be compiled whole.
+            None if it is left to make.
         """
         target = source.with_suffix(".i")
-        # A plugin may look at more than the types: it shuffles structures.
-        if any(word.startswith("-fplugin") for word in self.command):
-            return None
         read, said = self.call(source, target, "-Wundef", "-E")
         if read is None or OPAQUE in said or (found := type_slice(target.read_text(errors="replace"), names)) is None:
             return None
@@ -209,11 +193,6 @@ class UnitBuild:
             return None
         inside = frozenset(path for path in read if not path.startswith("/"))
         return text, inside, declaring & inside
-
-    def whole_object(self, source: Path) -> tuple[frozenset[str] | None, str]:
-        """Compile a file, with the generated offsets as they are; returns what call() does."""
-        named = tuple(word for word in self.command if word != f"-I{self.place / _OFFSETS}")
-        return replace(self, command=named).call(source, source.with_suffix(".o"), "-w", "-c")
 
     def call(self, source: Path, target: Path, *words: str) -> tuple[frozenset[str] | None, str]:
         """The files that the compiler read, and what it said; None if it failed, or read one of another source."""
@@ -276,11 +255,8 @@ class UnitBuild:
 
 
 @contextmanager
-def unit_build(cache: Path, tree: Tree, commit: str, column: Column, *, fresh: bool = False) -> Iterator[UnitBuild]:
-    """A build directory for single units of a commit. It is locked meanwhile.
-
-    Args:
-        fresh: the commit is checked out, and make looks at all that it makes.
+def unit_build(cache: Path, tree: Tree, commit: str, column: Column) -> Iterator[UnitBuild | None]:
+    """A build directory for single units of a commit; None if only make can compile them. It is locked meanwhile.
 
     Raises:
         Dropped: this architecture cannot have the configuration.
@@ -292,7 +268,7 @@ def unit_build(cache: Path, tree: Tree, commit: str, column: Column, *, fresh: b
         scratch(cache) as place,
         step(f"compiling types for {column.name}"),
     ):
-        if not fresh and (recorded := _recorded(build, tree, commit, column)):
+        if recorded := _recorded(build, tree, commit, column):
             there = last_checked_out(tree)
             changed = differing(tree, there, commit) if there else {}
             if not there or len(changed) > _MOST:
@@ -300,8 +276,8 @@ def unit_build(cache: Path, tree: Tree, commit: str, column: Column, *, fresh: b
             with checked_out(tree, there):
                 texts = {name: blob(tree.src, content) if content else None for name, content in changed.items()}
                 made = _opened(build, tree, lay_out(tree.src, texts, place / "src"), frozenset(changed), place)
-                bounds = made.bounds_of()
-                if bounds and bounds.digest == recorded.digest:
+                bounds = made and made.bounds_of()
+                if made and bounds and bounds.digest == recorded.digest:
                     yield replace(made, bounds=bounds)
                     return
         with checked_out(tree, commit):
@@ -321,13 +297,16 @@ def _recorded(build: Path, tree: Tree, commit: str, column: Column) -> Bounds | 
     except (OSError, msgspec.MsgspecError):
         return None
     known = not try_git(tree.src, "cat-file", "-e", f"{record.commit}^{{commit}}").returncode
-    fits = known and record.compiler == compiler_of(column.arch) and (build / _FLAGS).is_file()
-    fits = fits and is_configured(build, column.configuration())
+    fits = known and record.compiler == compiler_of(column.arch) and is_configured(build, column.configuration())
     return record.bounds if fits and only_code(differing(tree, record.commit, commit)) else None
 
 
-def _opened(build: Path, tree: Tree, src: Path, own: frozenset[str], place: Path) -> UnitBuild:
-    command = command_of(build / _FLAGS)
+def _opened(build: Path, tree: Tree, src: Path, own: frozenset[str], place: Path) -> UnitBuild | None:
+    record = build / "kernel/.schedline_flags.o.cmd"
+    command = command_of(record.read_text(errors="replace")) if record.is_file() else None
+    # A plugin may look at more than the types: it shuffles structures.
+    if command is None or any(word.startswith("-fplugin") for word in command):
+        return None
     moved = [word.replace(f"{tree.src}/", f"{src}/") for word in command]
     return UnitBuild(build, src, own, place, (moved[0], opaque_headers(build, place), *moved[1:]))
 
@@ -336,39 +315,38 @@ def opaque_headers(build: Path, place: Path) -> str:
     """The option that lets a unit see generated offsets by name only: a type that depends on one shows it."""
     for file in (build / "include/generated").glob("*offsets.h"):
         text = re.sub(r"^#define (\w+) .*", rf"#define \1 {OPAQUE}\1", file.read_text(errors="replace"), flags=re.M)
-        write_atomic(place / _OFFSETS / "generated" / file.name, text)
-    return f"-I{place / _OFFSETS}"
+        write_atomic(place / "opaque/generated" / file.name, text)
+    return f"-I{place / 'opaque'}"
 
 
-def _prepared(build: Path, tree: Tree, commit: str, column: Column, place: Path) -> UnitBuild:
+def _prepared(build: Path, tree: Tree, commit: str, column: Column, place: Path) -> UnitBuild | None:
     (build / RECORD).unlink(missing_ok=True)
     # A unit that is compiled for its command only.
     write_atomic(build / "kernel/schedline_flags.c", "#include <linux/types.h>\n")
     variables, goals = [f"CROSS_COMPILE={column.arch.compiler}"], [*UNLINKED, "kernel/schedline_flags.o"]
     make_as_configured(tree, build, column.arch.make, column.configuration(), variables, goals)
     made = _opened(build, tree, tree.src, frozenset(), place)
-    if (bounds := made.bounds_of()) is None:
-        return made
+    if made is None or (bounds := made.bounds_of()) is None:
+        return None
     write_atomic(build / RECORD, msgspec.json.encode(_Record(commit, compiler_of(column.arch), bounds)))
     return replace(made, bounds=bounds)
 
 
-def command_of(record: Path) -> tuple[str, ...]:
-    """The command in a file `.unit.o.cmd` that make left, without its files; SchedlineError if it cannot be read."""
-    words: list[str] = []
-    with suppress(ValueError):
-        first = record.read_text(errors="replace").split("\n", 1)[0]
+def command_of(record: str) -> tuple[str, ...] | None:
+    """The command in a file `.unit.o.cmd` that make left, without its files; None if it cannot be read."""
+    try:
+        first = record.split("\n", 1)[0]
         words = shlex.split(first.partition(" := ")[2].replace("$(pound)", "#").replace("$$", "$"))
+    except ValueError:
+        return None
     end = next((at for at, word in enumerate(words) if word.startswith(";") or word == "&&"), len(words))
     found = [
         word
         for before, word in zip(("", *words), words[:end], strict=False)
         if before != "-o" and word not in ("-c", "-o") and not word.startswith("-Wp,-M") and not word.endswith(".c")
     ]
-    if not found:
-        raise SchedlineError(f"{record} holds no command that can be read", "make the object again")
     # To a shell `VAR=1 gcc` is a command.
-    return (*(["env"] if "=" in found[0] else []), *found)
+    return (*(["env"] if found and "=" in found[0] else []), *found) or None
 
 
 class Said(NamedTuple):

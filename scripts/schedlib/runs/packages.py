@@ -22,7 +22,7 @@ from schedlib.formats.strict import Count, Positive, Strict, Word
 from schedlib.git import git, try_git
 from schedlib.kernel.build import compiler_version, make
 from schedlib.kernel.kconfig import parse_config
-from schedlib.layout.columns import arch_table
+from schedlib.layout.compile import arch_table
 from schedlib.layout.members import read_members
 from schedlib.progress import say, step
 from schedlib.runs.kernels_verb import KernelsOptions

@@ -27,7 +27,7 @@ from schedlib.formats.data_file import line_of, read_toml
 from schedlib.formats.strict import Amount, Strict, Word, Wrong, check_patterns
 from schedlib.gate.rules import load_gate
 from schedlib.kernel.topology import Topology
-from schedlib.layout.columns import LayoutData
+from schedlib.layout.compile import LayoutData
 from schedlib.layout.variables import VariableContracts
 from schedlib.names import arch_names, change_ids, workload_rows
 from schedlib.paths import CONFIGS

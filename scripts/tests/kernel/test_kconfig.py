@@ -10,7 +10,7 @@ import pytest
 from conftest import check_out, git
 from schedlib.errors import SchedlineError
 from schedlib.kernel.kconfig import Configuration, configure, is_configured, load
-from schedlib.layout.columns import Arch, Column, key_of
+from schedlib.layout.compile import Arch, Column, key_of
 from schedlib.paths import CONFIGS
 from schedlib.tree.kernel_tree import open_kdir
 

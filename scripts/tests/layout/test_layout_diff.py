@@ -13,7 +13,7 @@ from toys import clause, layout, rules_of, structure, toy
 
 from golden import Golden
 from schedlib.formats.contract_file import ClauseKind
-from schedlib.layout.columns import Group
+from schedlib.layout.compile import Group
 from schedlib.layout.layout_diff import (
     ChangedRule,
     LayoutDiffDocument,

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from proof.attacks import all_read
 from schedlib.cache import cache_dir
 from schedlib.check.mutants import MUTANTS, read_mutant
 from schedlib.contracts.contract_rules import our_rules, pack_rules
 from schedlib.errors import SchedlineError
 from schedlib.git import git
 from schedlib.kernel.kconfig import load
-from schedlib.layout.columns import Column, arch_table, column_directory, columns_for, ensure_tools
+from schedlib.layout.columns import columns_for, ensure_tools
+from schedlib.layout.compile import Column, all_read, arch_table, column_directory
 from schedlib.layout.emit import emit
 from schedlib.layout.layout_diff import compare
 from schedlib.layout.pack_units import pack_layout, units_of

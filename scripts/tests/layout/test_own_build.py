@@ -18,6 +18,7 @@ from layout_command import heard, run, said
 
 from conftest import git, snapshot, write_files
 from schedlib.errors import SchedlineError
+from schedlib.layout import own_build
 from schedlib.layout.layout_options import LayoutOptions
 from schedlib.layout.own_build import chosen_build
 from schedlib.layout.unit_build import UnitBuild
@@ -593,7 +594,7 @@ def test_a_space_in_the_path_of_a_tree(built: Built, monkeypatch: pytest.MonkeyP
     """Each unit was compiled whole, which took 10 s, since the names of its files were not understood."""
     place = built.tree.with_name("my linux")
     built.tree.rename(place)
-    monkeypatch.setattr(UnitBuild, "whole_object", None)
+    monkeypatch.setattr(own_build, "read_unit", None)
     replace(built, tree=place, build=place).expect(1, NEXT, "next on line 1")
 
 

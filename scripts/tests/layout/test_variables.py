@@ -11,12 +11,12 @@ import pytest
 from layout_command import run, said
 
 from golden import Golden
-from proof.attacks import all_read
 from schedlib.cache import cache_dir
 from schedlib.errors import SchedlineError
 from schedlib.formats.contract_file import AccessClass
 from schedlib.formats.data_file import read_toml
-from schedlib.layout.columns import Column, arch_table, composed_operand
+from schedlib.layout.columns import composed_operand
+from schedlib.layout.compile import Column, all_read, arch_table
 from schedlib.layout.layout_options import LayoutOperand
 from schedlib.layout.variables import (
     VARIABLES,

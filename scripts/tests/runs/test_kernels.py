@@ -14,7 +14,8 @@ from golden import Golden
 from schedlib.cache import cache_dir
 from schedlib.contracts.contract_rules import our_rules
 from schedlib.errors import SchedlineError
-from schedlib.layout.columns import Column, arch_table, ensure_tools
+from schedlib.layout.columns import ensure_tools
+from schedlib.layout.compile import Column, chosen_archs
 from schedlib.layout.members import Structure
 from schedlib.layout.pack_units import pack_layout
 from schedlib.paths import PATCHES
@@ -217,7 +218,7 @@ def test_every_change_has_a_placebo() -> None:
 
 
 def structures(tree: Tree, source: PackagedKernel) -> Mapping[str, Structure]:
-    arch = arch_table()["x86_64"]
+    (arch,) = chosen_archs(["x86_64"])
     ensure_tools([Column(arch)])
     return pack_layout(cache_dir(), tree, with_tests(tree, source.commit), Column(arch), our_rules()).structures
 
