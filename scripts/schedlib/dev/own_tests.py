@@ -95,6 +95,8 @@ def _all(wanted: QuickOptions, programs: Checks, more: Checks) -> Verdict:
         if done.returncode and not ("pytest" in argv and done.returncode == _NO_TESTS):
             failed.append(name)
     if all(code == _NO_TESTS for code in pytests):
-        failed.append("pytest (no test has such a name)" if more else "pytest (no quick test has such a name: make test)")
+        failed.append(
+            "pytest (no test has such a name)" if more else "pytest (no quick test has such a name: make test)"
+        )
     say(f"failed: {', '.join(failed)}" if failed else "all checks passed")
     return Verdict.FAIL if failed else Verdict.PASS

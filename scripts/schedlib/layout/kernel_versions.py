@@ -143,7 +143,7 @@ class CommitVersions:
     def _whole_of(self, source: str, side: int) -> tuple[str, frozenset[str]]:
         try:
             with unit_build(cache_dir(), self.tree, self.both[side], self.pack_columns[0]) as build:
-                return build.whole(source)
+                return build.whole(source) if build else ("", frozenset())
         except Dropped:
             return "", frozenset()
 

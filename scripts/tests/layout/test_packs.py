@@ -397,3 +397,45 @@ def test_structures_behind_one_that_is_missing_are_read(tmp_path: Path) -> None:
     with pytest.raises(SchedlineError, match="no debug information for struct c"):
         read_members(tmp_path / "a.o", ["c", "d"])
     assert time.monotonic() - started < 60
+
+
+OFFSETS = """\
+\tmkdir -p $(O)/include/generated
+\tprintf '#include <linux/inside.h>\\nchar size[sizeof(struct inside)];\\n' > $(O)/size.c
+\t$(compile) -S -o - $(O)/size.c | sed -n 's/.*size, *\\([0-9]*\\)$$/#define INSIDE \\1/p' | tail -1 \\
+\t\t> $(O)/include/generated/toy-offsets.h
+"""
+
+
+def test_a_size_that_make_generates_is_that_of_the_patch(tmp_path: Path, cache: Path) -> None:
+    """A unit that was compiled again without make had the file of the commit before."""
+    text = (Path(__file__).parent / "toy-linux/Makefile").read_text()
+    made = text.replace("FORCE\n", f"FORCE\n{OFFSETS}", 1).replace(
+        "/include $(flags)", "/include -I$(O)/include $(flags)"
+    )
+    source = "#include <linux/inside.h>\n#include <generated/toy-offsets.h>\n"
+    files = {
+        "Makefile": made,
+        "include/linux/inside.h": "#pragma once\nstruct inside { int a; };\n",
+        "fs/private.c": f"{source}struct poll {{ int lock; char room[INSIDE]; void *list; }};\nstruct poll one;\n",
+    }
+    tree = toys.toy_tree(tmp_path / "toy", files)
+    write_files(tmp_path / "mine", {"poll.toml": POLL})
+    patch = toys.patch_of(tree, tmp_path, "include/linux/inside.h", "int a;", "int a, b[50];")
+    words = ["--kdir", str(tree), "--contracts", str(tmp_path / "mine"), "--patch", patch]
+    verdict, told = said("layout", *words)
+    assert verdict is Verdict.FAIL, told
+    assert "poll.G1: list (line 3) not on line 0" in told
+
+
+def test_an_error_by_option_of_the_kernel_is_an_error(tmp_path: Path, cache: Path) -> None:
+    """-w, with which types are compiled, would hide -Werror=implicit-function-declaration."""
+    text = (Path(__file__).parent / "toy-linux/Makefile").read_text()
+    strict = text.replace("-std=gnu11", "-std=gnu11 -Werror=implicit-function-declaration")
+    source = "struct poll { int lock; void *list; };\nstruct poll one;\n"
+    tree = toys.toy_tree(tmp_path / "toy", {"Makefile": strict, "fs/private.c": source})
+    write_files(tmp_path / "mine", {"poll.toml": POLL})
+    worse = "#pragma pack(1)\nstruct poll one; int f(void) { return undeclared(); }"
+    patch = toys.patch_of(tree, tmp_path, "fs/private.c", "struct poll one;", worse)
+    with pytest.raises(SchedlineError, match="implicit declaration of function"):
+        run("layout", "--kdir", str(tree), "--contracts", str(tmp_path / "mine"), "--patch", patch)

@@ -220,6 +220,15 @@ def test_lines_that_go_to_another_file_are_not_changed() -> None:
     ]
 
 
+def test_conditional_members_that_move_to_another_structure_are_changed() -> None:
+    """More of them move than lines lie between: matched by their text alone, only the frames between had changed."""
+    moved = "#ifdef CONFIG_FOO\n\tint a;\n\tint b;\n\tint c;\n\tint d;\n#endif\n"
+    code = "int one(void)\n{\n\treturn 1;\n}\n"
+    frame = "struct thing {{\n\tint first;\n{}}};\n{}struct other {{\n{}\tint last;\n}};\n"
+    lines = changed_lines({"x.h": (frame.format(moved, code, ""), frame.format("", code, moved))})
+    assert {line.tag for line in lines if "CONFIG_FOO" in str(line)} == {"thing", "other"}
+
+
 def test_a_structure_without_a_contract_is_told(tree: Tree, kernel: Path) -> None:
     old, new, *_ = EDITS["not guarded"]
     lines = changed_lines(changed_texts(tree, *commit(tree, kernel, old, new)))
