@@ -64,6 +64,8 @@ def read_toml(path: Path, kind: type[T], *, stem: str = "", keys: str = "", belo
         raise SchedlineError(f"{path} cannot be read: {error.strerror}", f"ls -l {path}") from error
     except (ValueError, RecursionError) as error:
         raise SchedlineError(f"{path} is no TOML: {in_words(error)}", f"correct {path}") from error
+    if stem and stem in content:
+        refuse(path, (stem,), "is unknown", f"leave it out: the name is that of the file, {path.stem}")
     tables: list[KeyPath] = [(name,) for name in below if name in content] or [()]
     for place in tables if keys else []:
         table = _at(content, place)
@@ -81,7 +83,7 @@ def read_toml(path: Path, kind: type[T], *, stem: str = "", keys: str = "", belo
 
 def read_table(path: Path, key: str, kind: Any, *default: object) -> Any:
     """The value of the only key of a data file, as a type; see read_toml()."""
-    whole = msgspec.defstruct(path.stem, [(key, kind, *default)], bases=(Strict,), frozen=True)
+    whole = msgspec.defstruct("Table", [(key, kind, *default)], bases=(Strict,), frozen=True)
     return getattr(read_toml(path, whole), key)
 
 

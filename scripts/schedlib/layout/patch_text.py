@@ -109,6 +109,8 @@ def git_patch(kdir: Path, commit: str | None, between: str | None) -> bytes:
     which = git_revisions(kdir, commit, between) or ["--cached"]
     done = try_git(kdir, "diff", *_PLAIN, *which, "--", env=chosen_index())
     if done.returncode:
+        if commit is not None and not try_git(kdir, "cat-file", "commit", which[1]).stdout.count(b"\nparent "):
+            raise SchedlineError(f"{commit} in {kdir} has no parent: it adds the whole tree", "name a later commit")
         said = next(iter(done.stderr.decode(errors="replace").strip().splitlines()), "failed")
         raise SchedlineError(f"git diff in {kdir}: {said}", f"git -C {kdir} log --oneline")
     if unmerged := re.search(rb"^\* Unmerged path (.*)", done.stdout, re.M):

@@ -272,8 +272,10 @@ def bytes_left(fields: Sequence[Field], layout: Layout) -> int:
 def broken_by(result: ClauseResult, layout: Layout) -> list[tuple[str, str]]:
     """What a clause about members is not true of: one of them, and the other member if it is about two."""
     clause, fields, line = result.clause, result.fields, layout.line
+    if not fields:
+        return []
     match clause.kind:
-        case ClauseKind.ALONE | ClauseKind.UNBROKEN:
+        case ClauseKind.ALONE | ClauseKind.UNBROKEN | ClauseKind.TYPE_GAPS:
             return [(each.member, name) for each in fields for name in _strangers(result, each, layout)]
         case ClauseKind.APART:
             pairs = [(a, b) for a, b in product(fields, result.others) if share_line(a, b, layout)]

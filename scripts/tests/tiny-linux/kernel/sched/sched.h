@@ -22,3 +22,4 @@ struct cfs_rq {
 extern struct static_key_false sched_cluster_active;
 void sched_domains_free_llc_id(int cpu);
 static inline int get_rd_overloaded(struct root_domain *rd);
+extern __read_mostly unsigned int sysctl_sched_features;
