@@ -18,7 +18,7 @@ from schedlib.c2c.samples import MEASURED_FILE, read_measured
 from schedlib.cache import digest_of, scratch
 from schedlib.check import mutants
 from schedlib.check.check_boots import CheckPlan, boot_and_judge
-from schedlib.check.check_results import skips
+from schedlib.check.check_results import JudgedBoot, skips
 from schedlib.check.mutants import Fate
 from schedlib.contracts.contract_rules import our_rules, pack_rules
 from schedlib.errors import SchedlineError
@@ -40,16 +40,12 @@ from schedlib.paths import CONFIGS
 from schedlib.premerge.premerge_verb import GATES, RUNS, TRAFFIC
 from schedlib.premerge.record import Guests, read_guests, write_guests, write_layouts
 from schedlib.premerge.series import PatchSeries, PremergePart, touched
-from schedlib.progress import listed
 from schedlib.tree.compose import compose
 from schedlib.tree.kernel_tree import Tree, at
 from schedlib.verdict import Verdict, worst
 
 Test = tuple[str, Verdict | None, str]
 """Name, verdict and text."""
-
-_MOST = 20
-"""How many names of failed tests are listed."""
 
 
 class Part(PremergePart, frozen=True):
@@ -150,33 +146,37 @@ def kunit(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[str]
 
 def suites(base: Guests | None, head: Guests) -> Part:
     """Judge the suites. Tests that fail only on the head are the series' fault: without one FAIL is INCONCLUSIVE."""
-    boots, counts, failed = {}, {}, {}
-    for side, guests in (("base", base), ("head", head)):
-        boots[side] = guests[1] if guests else ()
-        outcomes = [test.outcome.name for boot in boots[side] for test in boot.tests]
-        failed[side] = mutants.failed_names(boots[side])
-        numbers = outcomes.count("PASS"), len(failed[side]), outcomes.count("SKIP")
-        counts[side] = "{} passed, {} failed, {} skipped".format(*numbers)
+    boots = {"base": base[1] if base else (), "head": head[1]}
+    failed = {side: mutants.failed_names(found) for side, found in boots.items()}
     new, old = sorted(failed["head"] - failed["base"]), sorted(failed["head"] & failed["base"])
     verdict = worst(boot.verdict for boot in boots["head"])
     verdict = Verdict.INCONCLUSIVE if verdict is Verdict.FAIL and not new else verdict
     told = {"fails since the series": new, "fails on the base, too": old}
     told["fixed by the series"] = sorted(failed["base"] - failed["head"])
-    lines = [f"{what}: {listed(names, _MOST)}" for what, names in told.items() if names]
+    lines = [f"{what}: {', '.join(names)}" for what, names in told.items() if names]
     lines += [
-        f"{side} {boot.name}: {boot.verdict.name}"
+        f"{side} {boot.name}: {boot.verdict.name}, {_counts([boot])}"
         for side, found in boots.items()
         for boot in found
         if boot.verdict is not Verdict.PASS
     ]
-    lines += [f"left out: {suite}: {why}" for suite, why in head[0].left_out.items()]
+    left_out = (base[0].left_out if base else {}) | head[0].left_out
+    lines += [f"left out: {suite}: {why}" for suite, why in left_out.items()]
     for reason, names in skips(boots["head"]).items():
         of_suites = Counter(name.split(":")[0] for name in names)
         lines.append(f"skipped, {reason}: {', '.join(f'{count} of {suite}' for suite, count in of_suites.items())}")
-    summary = f"{head[0].target}: {counts['head']}; base: {counts['base'] if base else 'not run'}"
+    before = _counts(boots["base"]) if base else "not run"
+    summary = f"{head[0].target}: {_counts(boots['head'])}; base: {before}; new failures: {len(new)}"
     tests: list[Test] = [(name, Verdict.FAIL, "passes on the base") for name in new]
     tests += [*((name, None, "fails on the base, too") for name in old), ("suites", verdict, summary)]
     return Part("kunit", verdict, summary, tuple(lines), tuple(tests))
+
+
+def _counts(boots: Sequence[JudgedBoot]) -> str:
+    """The tests of each guest; one that is missing failed."""
+    outcomes = [test.outcome.name for boot in boots for test in boot.tests]
+    passed, skipped = map(outcomes.count, ("PASS", "SKIP"))
+    return f"{passed} passed, {len(outcomes) - passed - skipped} failed, {skipped} skipped"
 
 
 def emulated(cache: Path, tree: Tree, series: PatchSeries, measured: Path | None, out: Path) -> Part:
@@ -237,14 +237,17 @@ def mutated(cache: Path, tree: Tree, series: PatchSeries, expected: frozenset[st
     return Part("mutants", Verdict.INCONCLUSIVE if bad else Verdict.PASS, summary, lines, tests)
 
 
-def runs(out: Path) -> tuple[Part, GateDocument]:
-    """Judge the runs of a real machine that are in the directory of a premerge, by the gates file beside them."""
+def runs(out: Path, gates: str = "") -> tuple[Part, GateDocument]:
+    """Judge the runs of a real machine that are in the directory of a premerge, by the gates file beside them.
+
+    gates: what the user calls it.
+    """
     # numpy is installed only if there are runs.
     from schedlib.gate import gate_report
     from schedlib.gate.comparison import compare
 
     base, candidate, placebo = (out / RUNS / side for side in ("base", "candidate", "placebo"))
-    gates = str(out / GATES) if (out / GATES).is_file() else "default"
+    gates = gates or (str(out / GATES) if (out / GATES).is_file() else "default")
     found = compare(GateOptions(base, candidate, gates, placebo=placebo if placebo.is_dir() else None))
     verdict, said = found.status, gate_report.text(found)
     return Part("runs", verdict, f"gate: {verdict.name}", tuple(said.splitlines()), (("gate", verdict, said),)), found

@@ -32,6 +32,9 @@ from schedlib.tree.changes import present_changes
 from schedlib.tree.kernel_tree import open_kdir
 from schedlib.verdict import Verdict, worst
 
+_FAILS = "FAIL: ", "fails since the series: "
+"""How the lines begin that make a part FAIL."""
+
 _MARKS: dict[Verdict | None, Mark | None] = {Verdict.PASS: None, Verdict.FAIL: "failure", None: "skipped"}
 
 
@@ -102,7 +105,9 @@ def _checks(found: Sequence[Part]) -> Iterator[tuple[str, str, list[CheckRemark]
     for part in found:
         if part.verdict not in (None, Verdict.PASS):
             lines = part.lines or (part.summary,)
-            said: list[CheckRemark] = [("fail" if part.verdict is Verdict.FAIL else "warn", line) for line in lines]
+            bad = [line for line in lines if line.startswith(_FAILS)] or lines[:1]
+            is_bad = part.verdict is Verdict.FAIL
+            said: list[CheckRemark] = [("fail" if is_bad and line in bad else "warn", line) for line in lines]
             yield f"schedline {part.name}", part.summary, remarks(part.findings) or said
 
 
@@ -120,7 +125,7 @@ def _runs(options: PremergeOptions, out: Path) -> Part:
         shutil.copyfile(gates_path(gates), out / GATES)
     except (OSError, shutil.Error) as error:
         raise SchedlineError(f"the runs cannot be copied to {out}: {error}", "ls -l these directories") from error
-    part, found = parts.runs(out)
+    part, found = parts.runs(out, gates)
     document.write(out / "gate.json", found)
     return part
 

@@ -39,6 +39,10 @@ class PremergePatch(Strict, frozen=True):
     sha256: str
 
 
+_MOST = 20
+"""How many names of tests a text lists."""
+
+
 class PremergePart(Strict, frozen=True):
     """The result of one part. verdict: null if there was nothing to judge."""
 
@@ -48,8 +52,17 @@ class PremergePart(Strict, frozen=True):
     lines: tuple[str, ...]
 
     def shown(self) -> list[str]:
-        """Its lines, in 72 columns, except for the output of the gate."""
-        return [row for line in self.lines for row in ([line] if self.name == "runs" else wrapped(f"  {line}", 6))]
+        """Its lines, in 72 columns and with the first names of tests, except for the output of the gate."""
+        if self.name == "runs":
+            return list(self.lines)
+        lines = map(_shortened, self.lines) if self.name == "kunit" else self.lines
+        return [row for line in lines for row in wrapped(f"  {line}", 6)]
+
+
+def _shortened(line: str) -> str:
+    names = line.split(", ")
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return ", ".join(names[:_MOST]) + more
 
 
 class PremergeDocument(Document, frozen=True, kw_only=True):
@@ -101,10 +114,11 @@ def tracked_range() -> tuple[str, str]:
         raise SchedlineError("--format b4 without --base takes the series from b4, which names none", advice)
     try:
         series = json.loads(Path(name).read_bytes())["series"]
-        first, change = str(series["first-patch-commit"]), str(series["change-id"])
+        first, change = series["first-patch-commit"], series["change-id"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise SchedlineError(f"$B4_TRACKING_FILE, {name}, cannot be used: {error!r}", advice) from error
-    if not re.fullmatch("[0-9a-f]{7,64}", first) or change.startswith("-"):
+    is_text = isinstance(first, str) and isinstance(change, str)
+    if not is_text or not re.fullmatch("[0-9a-f]{7,64}", first) or change.startswith("-"):
         raise SchedlineError(f"$B4_TRACKING_FILE, {name}, names no commits", advice)
     # The last commit of a review branch holds b4's own notes.
     return f"{first}~1", f"b4/review/{change}~1"

@@ -46,6 +46,8 @@ def test_the_series_under_review(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         json.dumps({"series": {"change-id": "x"}}),
         json.dumps({"series": {"change-id": "x", "first-patch-commit": "--output=/etc/passwd"}}),
         json.dumps({"series": {"change-id": "-x", "first-patch-commit": "a" * 40}}),
+        json.dumps({"series": {"change-id": None, "first-patch-commit": "a" * 40}}),
+        json.dumps({"series": {"change-id": "x", "first-patch-commit": 12345678}}),
     ],
 )
 def test_a_tracking_file_that_is_none(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,11 +44,11 @@ TESTS = [
 PATCH = "8c77e8306e022ea8c82482eecae66419e073c197"
 
 
-def guests(place: Path, log: str, seen: str = "PASS") -> None:
+def guests(place: Path, log: str, seen: str = "PASS", **left_out: str) -> None:
     place.mkdir(exist_ok=True)
     (place / "uml-8.log").write_bytes((LOGS / log).read_bytes())
     row = {"name": "uml-8", "cpus": 8, "ending": "exited", "seen": seen}
-    content = {"schema": "guests-1", "target": "uml", "left_out": {}, "expected": [], "guests": [row]}
+    content = {"schema": "guests-1", "target": "uml", "left_out": left_out, "expected": [], "guests": [row]}
     (place / premerge_verb.GUESTS).write_text(json.dumps(content))
 
 
@@ -129,6 +129,7 @@ CHANGES: dict[str, tuple[int, Callable[[Path], object]]] = {
     "not compiled": (3, lambda out: layouts(out, "", "", Verdict.INCONCLUSIVE, "sched.h:3: not compiled")),
     "seen to fail": (3, lambda out: guests(out / "head", "pass.log", seen="FAIL")),
     "mutants": (3, fewer_killed),
+    "left out before": (0, lambda out: guests(out / "base", "pass.log", sched_numa="needs CONFIG_NUMA")),
     "panic": (1, lambda out: guests(out / "head", "panic.log")),
     "panic before": (3, panics),
     "worse runs": (1, worse_runs),

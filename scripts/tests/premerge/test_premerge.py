@@ -110,7 +110,8 @@ def test_series_that_are_none(tree: Tree, series_kdir: Path, tmp_path: Path) -> 
 
 
 def guests(*failed: str) -> Guests:
-    tests = tuple(judge.TestResult(name, judge.TestOutcome.FAIL) for name in failed)
+    skipped = judge.TestResult("sched_numa:far", judge.TestOutcome.SKIP, reason="needs CONFIG_NUMA")
+    tests = (*(judge.TestResult(name, judge.TestOutcome.FAIL) for name in failed), skipped)
     verdict = Verdict.FAIL if failed else Verdict.PASS
     boot = JudgedBoot("uml-8", (), Ending.EXITED, "", None, None, verdict, tests, ())
     row = GuestRow("uml-8", 8, Ending.EXITED, verdict)
@@ -119,26 +120,56 @@ def guests(*failed: str) -> Guests:
 
 GOOD, BAD, WORSE = guests(), guests("sched_cpupri:oracle"), guests("sched_cpupri:oracle", "panic")
 OLD = "fails on the base, too: sched_cpupri:oracle"
+ROW = "{} uml-8: FAIL, 0 passed, {} failed, 1 skipped"
+SKIPPED = "skipped, needs CONFIG_NUMA: 1 of sched_numa"
 
 
 @pytest.mark.parametrize(
-    ("base", "head", "verdict", "lines"),
+    ("base", "head", "verdict", "lines", "new"),
     [
-        (GOOD, BAD, Verdict.FAIL, ("fails since the series: sched_cpupri:oracle",)),
+        (GOOD, BAD, Verdict.FAIL, ("fails since the series: sched_cpupri:oracle", ROW.format("head", 1)), 1),
         # What failed before is not its fault, and no pass.
-        (BAD, BAD, Verdict.INCONCLUSIVE, (OLD,)),
-        (BAD, WORSE, Verdict.FAIL, ("fails since the series: panic", OLD)),
-        (BAD, GOOD, Verdict.PASS, ("fixed by the series: sched_cpupri:oracle",)),
+        (BAD, BAD, Verdict.INCONCLUSIVE, (OLD, ROW.format("base", 1), ROW.format("head", 1)), 0),
+        (
+            BAD,
+            WORSE,
+            Verdict.FAIL,
+            ("fails since the series: panic", OLD, ROW.format("base", 1), ROW.format("head", 2)),
+            1,
+        ),
+        (BAD, GOOD, Verdict.PASS, ("fixed by the series: sched_cpupri:oracle", ROW.format("base", 1)), 0),
     ],
 )
 def test_what_fails_since_the_series_fails(
-    base: Guests, head: Guests, verdict: Verdict, lines: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tree: Tree
+    base: Guests,
+    head: Guests,
+    verdict: Verdict,
+    lines: tuple[str, ...],
+    new: int,
+    monkeypatch: pytest.MonkeyPatch,
+    tree: Tree,
 ) -> None:
     series = read_series(tree, "base", None, None)
     results = {series.base: base, series.head: head}
     monkeypatch.setattr(parts, "booted", lambda cache, tree, commit, *rest: results[commit])
     part = parts.kunit(Path("cache"), tree, series, NOTHING, Path("out"))
-    assert (part.verdict, part.lines[: len(lines)]) == (verdict, lines)
+    assert (part.verdict, part.lines) == (verdict, (*lines, SKIPPED))
+    assert part.summary.endswith(f"; new failures: {new}")
+
+
+def test_all_names_are_kept_and_only_what_fails_is_marked_so() -> None:
+    """A text shortens them, and says how many more there are."""
+    names = [f"sched_cpupri:case_{number:02}" for number in range(25)]
+    part = parts.suites(GOOD, guests(*names))
+    content = content_of([part])
+    assert ", ".join(names) in content.parts[0].lines[0]
+    (row,) = json.loads(checks_text(premerge_job._checks([part])))
+    marks = {each["description"].partition(":")[0]: each["status"] for each in json.loads(row["details"])}
+    assert marks == {"fails since the series": "fail", "head uml-8": "warn", "skipped, needs CONFIG_NUMA": "warn"}
+    assert "case_24" in row["details"] and row["status"] == "fail"
+    pytest.importorskip("jinja2")
+    for text in (premerge_job.text(content), premerge_job.html_page(content)):
+        assert "case_19 and 5 more" in " ".join(text.split()) and "case_20" not in text
 
 
 @pytest.mark.parametrize(
@@ -241,11 +272,18 @@ def test_runs_are_judged_by_the_gate(
 ) -> None:
     campaign = campaigns.Campaign(tmp_path / "runs")
     campaign.boots(campaigns.noise(1), campaigns.noise(2))
-    _, base, candidate, *gates = campaign.words()
-    out = tmp_path / "out"
-    assert main(words(series_kdir, out, "--runs", base, candidate, *gates)) == 0
-    assert "runs     PASS         gate: PASS" in capsys.readouterr().out
-    assert json.loads((out / "gate.json").read_text())["status"] == "PASS"
+    _, base, candidate, *_ = campaign.words()
+    out, mine = tmp_path / "out", tmp_path / "mine.toml"
+    mine.write_text("[[[")
+    given = "--runs", base, candidate, "--gates", str(mine)
+    with pytest.raises(SchedlineError, match=f"^{mine} is no TOML"):
+        main(words(series_kdir, tmp_path / "broken", *given))
+    mine.write_text(campaigns.GATES)
+    assert main(words(series_kdir, out, *given)) == 0
+    page = capsys.readouterr().out
+    assert "runs     PASS         gate: PASS" in page and "\ngates: mine;" in page
+    found = json.loads((out / "gate.json").read_text())
+    assert (found["status"], found["gates"]["name"]) == ("PASS", "mine")
     assert main(["premerge", "evidence", str(out)]) == 0
     assert "10+10" in capsys.readouterr().out
 
