@@ -114,6 +114,7 @@ class _File(NamedTuple):
     Attributes:
         when: its modification time, seconds since 1970.
         kind: of one that is not read: it cannot be a result; is known; is empty; or should have been a result.
+        tool: the known tool that wrote one that is not read, and `next`: what to do then.
     """
 
     name: str
@@ -123,6 +124,7 @@ class _File(NamedTuple):
     told: Sequence[ForeignRun] = ()
     kind: Literal["", "other", "known", "empty", "failed"] = ""
     why: str = ""
+    tool: str = ""
     next: str = ""
 
 
@@ -181,9 +183,11 @@ def foreign_formats(directory: Path) -> tuple[str, ...]:
 
     Raises SchedlineError: it has nothing but outputs of a tool that is known, and not read.
     """
-    read = [_read(name, path, ReadingOptions()) for name, path in islice(_paths(directory), 1000)]
-    if any(each.why == _OWN for each in read):
-        return ()
+    read = []
+    for name, path in islice(_paths(directory), 1000):
+        read.append(_read(name, path, ReadingOptions())._replace(content=b"", told=()))
+        if read[-1].why == _OWN:
+            return ()
     if not (found := {each.format.name for each in read if each.format}):
         _refuse_known(directory, read)
     return tuple(sorted(found))
@@ -191,8 +195,12 @@ def foreign_formats(directory: Path) -> tuple[str, ...]:
 
 def _refuse_known(directory: Path, read: Iterable[_File]) -> None:
     for each in read:
-        if each.kind == "known":
-            raise SchedlineError(f"{directory / each.name} is {each.why}", each.next)
+        if each.tool:
+            raise SchedlineError(f"{directory / each.name} is {_of_tool(each.tool)}", each.next)
+
+
+def _of_tool(tool: str) -> str:
+    return f"an output of {tool}, which is not read"
 
 
 def _paths(directory: Path) -> Iterator[tuple[str, Path]]:
@@ -222,12 +230,11 @@ def _read(name: str, path: Path, reading: ReadingOptions) -> _File:
         return _File(name, kind="failed", why=_OWN)
     kind = next((each for each in FOREIGN_FORMATS if each.recognises(file)), None)
     if kind is None:
+        known = ((tool, step) for tool, (sign, step) in _NOT_READ.items() if re.search(sign, file.text[:_HEAD], re.M))
+        tool, step = next(known, ("", ""))
         if file.json is None and file.text.lstrip().startswith(("{", "[")):
-            return _File(name, kind="failed", why="it is no whole JSON document (cut off?)")
-        for tool, (sign, what_to_do) in _NOT_READ.items():
-            if re.search(sign, file.text[:_HEAD], re.M):
-                return _File(name, kind="known", why=f"an output of {tool}, which is not read", next=what_to_do)
-        return unknown
+            return _File(name, kind="failed", why="it is no whole JSON document (cut off?)", tool=tool, next=step)
+        return _File(name, kind="known", why=_of_tool(tool), tool=tool, next=step) if tool else unknown
     try:
         if file.json is None and not file.text.endswith("\n"):
             raise Unreadable("its last line has no end (cut off?)")

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 from campaigns import told
 
+from schedlib.cache import read_regular
 from schedlib.errors import SchedlineError
 from schedlib.formats.run_file import NOT_RECORDED
+from schedlib.gate import result_files
 from schedlib.gate.gate_options import ReadingOptions
 from schedlib.gate.result_files import Imported, imported, judged
 from schedlib.gate.tool_formats import FOREIGN_FORMATS
@@ -539,6 +541,25 @@ def test_an_output_that_is_not_read_is_named(
     code, said = told("gate", tmp_path / "base", tmp_path / "candidate", *unit)
     observed, _, to_do = said.partition("\n  next: ")
     assert code is None and f"base/{file} is an output of {tool}, which is not read" in observed and next_step in to_do
+    if not unit and file.endswith(".json"):
+        cut = tmp_path / "base" / file
+        cut.write_bytes(cut.read_bytes()[:-30])
+        assert told("gate", tmp_path / "base", tmp_path / "candidate") == (None, said)
+
+
+def test_the_first_own_run_ends_the_search_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def counted(path: Path, most: int) -> bytes:
+        seen.append(path.name)
+        return read_regular(path, most)
+
+    monkeypatch.setattr(result_files, "read_regular", counted)
+    shutil.copy(RECORDED / "hackbench/2.40.txt", tmp_path / "a.txt")
+    for name in ("b.json", "c.json"):
+        (tmp_path / name).write_text('{"schema": "run-1"}\n')
+    assert result_files.foreign_formats(tmp_path) == ()
+    assert seen == ["a.txt", "b.json"]
 
 
 @pytest.mark.parametrize(
