@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -110,7 +111,12 @@ class FleetMachine:
 def read_fleet(directory: Path, gate: Gate, *, incomplete: bool) -> list[FleetMachine]:
     """Read all machines, in the order of their names. incomplete: somebody knows why boots or runs are missing."""
     places = sorted(each for each in directory.iterdir() if each.is_dir() and not each.name.startswith("."))
-    if not places or {each.name for each in places} == set(SIDES):
+    if {each.name for each in places} == set(SIDES):
+        raise SchedlineError(
+            f"{directory} holds the runs of one machine, not of many",
+            shlex.join(["schedline", "gate", f"{directory}/base", f"{directory}/candidate"]),
+        )
+    if not places:
         raise SchedlineError(
             f"{directory} holds no machine", "make a directory for each machine, with its runs in base/ and candidate/"
         )

@@ -17,7 +17,7 @@ from matplotlib.ticker import EngFormatter, Formatter, MaxNLocator, StrMethodFor
 from schedlib.formats.gate_document import BootValue, GateDocument, GateMetric, Method
 from schedlib.formats.html_page import rendered
 from schedlib.gate import gate_report
-from schedlib.gate.gate_report import cells_of, number, per, words_of
+from schedlib.gate.gate_report import cells_of, number, per, two_estimates, words_of
 from schedlib.progress import printable
 
 _SIZE = (5.0, 3.4)
@@ -73,7 +73,7 @@ def _metric(document: GateDocument, row: GateMetric) -> dict[str, object]:
     if document.placebo:
         placebo = {"placebo": " to ".join(map(number, row.placebo)) or "-"}
         cells = {"base": cells["base"], "candidate": cells["candidate"]} | placebo | cells
-    said = "; ".join(filter(None, (words_of(row), row.reason)))
+    said = "; ".join(filter(None, (words_of(row), row.reason, two_estimates(row))))
     unit = "per million samples" if row.method is Method.RATE else row.unit
     worse = f"may become worse by {row.budget:g}{per(row)}; a pass excludes {row.detect:g}{per(row)}"
     return {

@@ -117,6 +117,20 @@ def words_of(metric: GateMetric) -> str:
     return f"{size}{per(metric)} {'better' if better else 'worse'}"
 
 
+def two_estimates(metric: GateMetric) -> str:
+    """Why both estimates of the change differ by more than half of the interval; empty if they do not."""
+    if metric.change is None or metric.of_medians is None or metric.low is None or metric.high is None:
+        return ""
+    pairs, middles = (f"{signed(change)}{per(metric)}" for change in (metric.change, metric.of_medians))
+    if abs(metric.change - metric.of_medians) <= (metric.high - metric.low) / 2 or pairs == middles:
+        return ""
+    return (
+        f"two estimates differ: {pairs} is the middle of all changes between a boot of one kernel and a boot of the "
+        f"other, {middles} compares the two middle boots. The boots fall into groups, or have long tails: look at the "
+        "page of --html"
+    )
+
+
 def _told_apart(document: GateDocument) -> GateDocument:
     """The document with the tool in front of the names that several tools have."""
     counts = Counter(row.name for row in document.metrics)
@@ -268,7 +282,7 @@ def _told(document: GateDocument, first: str) -> Iterator[str]:
     for metric in document.metrics:
         limits = "" if metric.method is Method.EQUAL else limits_of(metric)
         own = metric.reason if reasons.get(metric.reason) == [metric.name] else ""
-        yield f"{metric.name}: " + "; ".join(filter(None, (words_of(metric), limits, own)))
+        yield f"{metric.name}: " + "; ".join(filter(None, (words_of(metric), limits, own, two_estimates(metric))))
     yield from (f"{', '.join(names)}: {reason}" for reason, names in reasons.items() if len(names) > 1)
     yield from details
     for side in document.sides[:2]:

@@ -408,7 +408,9 @@ def test_a_fleet_has_no_other_options(more: list[str], message: str, tmp_path: P
 
 def test_what_is_no_fleet_is_told(tmp_path: Path) -> None:
     write_machine(tmp_path / "one", "Alpha", 0.0, 1)
-    assert "holds no machine" in told("gate", "--fleet", tmp_path / "one")[1]
+    observed, _, to_do = told("gate", "--fleet", tmp_path / "one")[1].partition("\n  next: ")
+    assert "the runs of one machine, not of many" in observed
+    assert f"schedline gate {tmp_path}/one/base {tmp_path}/one/candidate" in to_do
     (tmp_path / "other").mkdir()
     shutil.rmtree(tmp_path / "one/base")
     assert "none of 2 machines can be judged" in told("gate", "--fleet", tmp_path)[1]

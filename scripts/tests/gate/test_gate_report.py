@@ -186,9 +186,6 @@ def test_the_text_is_this_one(told: GateDocument, golden: Golden) -> None:
     golden("report.txt", text(replace(told, command="schedline gate base candidate")) + "\n")
 
 
-# ---- both estimates ----
-
-
 def test_metrics_of_one_name_are_told_apart(told: GateDocument, one: GateMetric) -> None:
     """As schbench's with several numbers of threads."""
     other = replace(one, tool=f"{one.tool}-16")
@@ -196,6 +193,21 @@ def test_metrics_of_one_name_are_told_apart(told: GateDocument, one: GateMetric)
     for said in (text(document), banner(document)):
         assert all(f"{row.tool} {row.name}"[:26] in said.replace("\n    ", " ") for row in (one, other))
     assert f"{one.tool} {one.name}" not in text(replace(document, metrics=(one,)))
+
+
+def test_two_estimates_that_differ_are_explained(told: GateDocument, one: GateMetric) -> None:
+    def said(**more: float | None) -> str:
+        document = replace(told, metrics=(replace(one, **more),), shares=())
+        found = " ".join(text(document).split())
+        assert ("two estimates differ" in found) == ("two estimates differ" in page(document))
+        return found
+
+    differs = said(of_medians=25.1)
+    assert "+20.0 % is the middle of all changes" in differs and "+25.1 % compares the two middle boots" in differs
+    assert "two estimates differ" in said(of_medians=14.9)
+    # Within half of the interval, or without one.
+    for more in ({}, {"of_medians": 24.9}, {"of_medians": 25.1, "high": None}):
+        assert "two estimates" not in said(**more)
 
 
 # ---- what the verdict says ----
