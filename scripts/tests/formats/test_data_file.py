@@ -253,5 +253,5 @@ def test_what_is_read_without_a_library_is_no_traceback_either(
 
 def test_the_name_that_a_file_gives_is_not_a_key_of_it(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('name = "other"\nabout = "x"\n')
-    with pytest.raises(SchedlineError, match="mine.toml:1: name is unknown"):
+    with pytest.raises(SchedlineError, match=r"mine\.toml:1: name is unknown"):
         read_toml(tmp_path / "mine.toml", Suite, stem="name", keys="name", below=("rows",))
