@@ -286,8 +286,8 @@ def broken_by(result: ClauseResult, layout: Layout) -> list[tuple[str, str]]:
         case ClauseKind.ALIGNED:
             return [(each.member, "") for each in fields if each.offset % line or each.stride % line]
         case ClauseKind.ON_LINE:
-            wanted = range(wanted_line(clause, fields, layout), wanted_line(clause, fields, layout) + 1)
-            return [(each.member, "") for each in fields if layout.lines_of(each) != wanted]
+            wanted = wanted_line(clause, fields, layout)
+            return [(each.member, "") for each in fields if layout.lines_of(each) != range(wanted, wanted + 1)]
         case ClauseKind.STARTS_ON:
             first = wanted_line(clause, fields, layout)
             return [(each.member, "") for each in fields if layout.line_of(each.offset) != first]
