@@ -31,10 +31,13 @@ static void balance_test_run_on(struct kunit *test, int cpu)
 	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)), 0);
 }
 
-/* CPU 0 is the test's. It sleeps for jiffies, so it balances when it is idle. */
+/*
+ * CPU 0 is the test's. It sleeps for jiffies, so it balances when it is idle.
+ * On a machine whose cores have two threads, an LLC has two of these cores.
+ */
 static struct crowd *balance_test_begin(struct kunit *test, const struct sched_test_topology *t)
 {
-	sched_test_install(test, t);
+	sched_test_install(test, sched_smt_active() && !t->no_machine ? &smt_two_llcs : t);
 	balance_test_run_on(test, 0);
 	/* One whose tick stopped while it had no domain waits for nothing until it wakes. */
 	wake_up_all_idle_cpus();
@@ -413,7 +416,7 @@ static int balance_test_find(void *unused)
 /* CPUs 0 and 1 may be a core, and then 2 and 3. */
 static void first_idle_core_is_kicked(struct kunit *test)
 {
-	balance_test_begin(test, sched_smt_active() ? &smt_two_llcs : &two_llcs);
+	balance_test_begin(test, &two_llcs);
 	expect_kicked(test, CPU(1) | CPU(3), 1);
 	/* No core is idle, and a busy thread comes before its idle sibling. */
 	expect_kicked(test, CPU(1) | CPU(2) | CPU(4) | CPU(6), 2);

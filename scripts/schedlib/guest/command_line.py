@@ -123,7 +123,8 @@ def refuse_impossible(target: Target, topology: Topology) -> None:
     """SchedlineError if the emulator cannot create this machine: start it with the CPUs stopped, and quit."""
     asked = f"--topology {topology.name}"
     if not target.emulator:
-        raise SchedlineError(f"{asked}: a guest on {target.name} has no topology", "use --on qemu-arm64")
+        able = "qemu-arm64" if topology.clusters > 1 else "qemu-x86_64"
+        raise SchedlineError(f"{asked}: a guest on {target.name} has no topology", f"use --on {able}")
     if topology.llcs > 1 and target.arch != "x86_64":
         raise SchedlineError(f"{asked}: only a kernel for x86 splits an LLC, by split_llc=", "use --on qemu-x86_64")
     words = machine(target, topology, ("-serial", "none", "-monitor", "stdio"))

@@ -121,8 +121,9 @@ def test_only_some_guests_have_a_topology() -> None:
     assert (llcs.cpus, llcs.arguments) == (16, ("split_llc=4",))
     with pytest.raises(SchedlineError, match="only a kernel for x86"):
         refuse_impossible(TARGETS["qemu-arm64"], llcs)
-    with pytest.raises(SchedlineError, match="use --on qemu-arm64"):
-        refuse_impossible(TARGETS["uml"], load_topology("smt2"))
+    for name, able in (("clusters", "qemu-arm64"), ("smt2", "qemu-x86_64"), ("llcs", "qemu-x86_64")):
+        with pytest.raises(SchedlineError, match=f"use --on {able}"):
+            refuse_impossible(TARGETS["uml"], load_topology(name))
 
 
 def test_emulator_is_asked_with_the_words_of_the_guest(tmp_path: Path, fake: Callable[[str, str], Path]) -> None:
