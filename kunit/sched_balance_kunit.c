@@ -25,19 +25,34 @@ SKIPPED(offline_cpu_is_not_kicked, OLD_KERNEL)
 SKIPPED(first_idle_core_is_kicked, OLD_KERNEL)
 SKIPPED(second_kick_is_left_to_the_first, OLD_KERNEL)
 SKIPPED(tick_asks_an_idle_cpu, OLD_KERNEL)
+SKIPPED(tick_without_an_llc_asks_if_a_task_waits, OLD_KERNEL)
+SKIPPED(tick_asks_if_a_better_cpu_of_the_llc_waits, OLD_KERNEL)
+SKIPPED(little_cpu_asks_if_a_task_is_too_big, OLD_KERNEL)
 #else
 static void balance_test_run_on(struct kunit *test, int cpu)
 {
 	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)), 0);
 }
 
-/*
- * CPU 0 is the test's. It sleeps for jiffies, so it balances when it is idle.
- * On a machine whose cores have two threads, an LLC has two of these cores.
- */
+/* On a machine whose cores have two threads, an LLC has two of these cores or more. */
+static const struct sched_test_topology *balance_test_machine(const struct sched_test_topology *t)
+{
+	static struct sched_test_topology machine;
+
+	if (!sched_smt_active() || t->no_machine)
+		return t;
+	machine = *t;
+	machine.cpus = max(t->cpus, 4U);
+	machine.cluster = 0;
+	machine.llc = max(t->llc, 4U);
+	machine.smt = 2;
+	return &machine;
+}
+
+/* CPU 0 is the test's. It sleeps for jiffies, so it balances when it is idle. */
 static struct crowd *balance_test_begin(struct kunit *test, const struct sched_test_topology *t)
 {
-	sched_test_install(test, sched_smt_active() && !t->no_machine ? &smt_two_llcs : t);
+	sched_test_install(test, balance_test_machine(t));
 	balance_test_run_on(test, 0);
 	/* One whose tick stopped while it had no domain waits for nothing until it wakes. */
 	wake_up_all_idle_cpus();
@@ -270,39 +285,47 @@ static void idle_cpus_wait_to_be_kicked(struct kunit *test)
 #define NOT_BUSY	BIT(3)	/* its LLC counts a CPU less */
 #define NEEDS_UPDATE	BIT(4)
 
+struct entries {
+	bool		offline;	/* the CPU is about to be */
+	unsigned long	did[2];
+};
+
 /* With all CPUs stopped: one becomes idle twice, and had no tick while it was busy. */
 static int balance_test_enter(void *data)
 {
 	int cpu = smp_processor_id();
 	struct sched_domain *sd = rcu_dereference_sched(per_cpu(sd_llc, cpu));
-	unsigned long *did = data;
+	struct entries *entries = data;
 	struct rq *rq = cpu_rq(cpu);
 
 	nohz_balance_exit_idle(rq);
+	set_cpu_active(cpu, !entries->offline);
 	for (int i = 0; i < 2; i++) {
 		rq->has_blocked_load = 0;
 		WRITE_ONCE(IDLE_LOAD, 0);
 		WRITE_ONCE(nohz.needs_update, 0);
 		nohz_balance_enter_idle(cpu);
-		did[i] = (rq->has_blocked_load ? BLOCKED : 0) |
-			 (READ_ONCE(IDLE_LOAD) ? ANY_BLOCKED : 0) |
-			 (cpumask_test_cpu(cpu, nohz.idle_cpus_mask) ? WAITS : 0) |
-			 (sd && sd->nohz_idle ? NOT_BUSY : 0) |
-			 (nohz.needs_update ? NEEDS_UPDATE : 0);
+		entries->did[i] = (rq->has_blocked_load ? BLOCKED : 0) |
+				  (READ_ONCE(IDLE_LOAD) ? ANY_BLOCKED : 0) |
+				  (cpumask_test_cpu(cpu, nohz.idle_cpus_mask) ? WAITS : 0) |
+				  (sd && sd->nohz_idle ? NOT_BUSY : 0) |
+				  (nohz.needs_update ? NEEDS_UPDATE : 0);
 	}
+	set_cpu_active(cpu, true);
 	nohz_balance_exit_idle(rq);
 	WRITE_ONCE(IDLE_LOAD, 1);
 	WRITE_ONCE(nohz.needs_update, 1);
 	return 0;
 }
 
-static void expect_entries(struct kunit *test, unsigned long first, unsigned long second)
+static void expect_entries(struct kunit *test, bool offline, unsigned long first,
+			   unsigned long second)
 {
-	unsigned long did[2];
+	struct entries entries = { .offline = offline };
 
-	stop_machine(balance_test_enter, did, NULL);
-	KUNIT_EXPECT_EQ(test, did[0], first);
-	KUNIT_EXPECT_EQ(test, did[1], second);
+	stop_machine(balance_test_enter, &entries, NULL);
+	KUNIT_EXPECT_EQ(test, entries.did[0], first);
+	KUNIT_EXPECT_EQ(test, entries.did[1], second);
 	balance_test_expect_agreement(test, "behind it");
 }
 
@@ -311,7 +334,7 @@ static void cpu_that_becomes_idle_again_updates_nothing(struct kunit *test)
 	unsigned long both = BLOCKED | ANY_BLOCKED | WAITS | NOT_BUSY;
 
 	balance_test_begin(test, &two_llcs);
-	expect_entries(test, both | NEEDS_UPDATE, both);
+	expect_entries(test, false, both | NEEDS_UPDATE, both);
 }
 
 static void cpu_without_domains_does_not_wait(struct kunit *test)
@@ -321,7 +344,7 @@ static void cpu_without_domains_does_not_wait(struct kunit *test)
 	};
 
 	balance_test_begin(test, &apart);
-	expect_entries(test, BLOCKED, BLOCKED);
+	expect_entries(test, false, BLOCKED, BLOCKED);
 }
 
 static void offline_cpu_is_not_kicked(struct kunit *test)
@@ -331,6 +354,7 @@ static void offline_cpu_is_not_kicked(struct kunit *test)
 	if (!IS_ENABLED(CONFIG_HOTPLUG_CPU))
 		kunit_skip(test, "n/a: CPUs of this kernel stay online");
 	balance_test_begin(test, &two_llcs);
+	expect_entries(test, true, 0, 0);
 	balance_test_wait_for(test, CPUS(1, 7));
 	KUNIT_ASSERT_EQ(test, remove_cpu(7), 0);
 	cpu = cpumask_test_cpu(7, nohz.idle_cpus_mask) || cpu_rq(7)->nohz_tick_stopped;
@@ -408,9 +432,13 @@ static void expect_kicked(struct kunit *test, unsigned long cpus, int passed)
 	KUNIT_EXPECT_EQ_MSG(test, seen, 4, "CPU %d was seldom busy while it waits", passed);
 }
 
-static int balance_test_find(void *unused)
+/* With all CPUs stopped. */
+static int balance_test_kick_nobody(void *unused)
 {
-	return find_new_ilb();
+	int ilb = find_new_ilb();
+
+	kick_ilb(NOHZ_STATS_KICK);
+	return ilb;
 }
 
 /* CPUs 0 and 1 may be a core, and then 2 and 3. */
@@ -418,10 +446,12 @@ static void first_idle_core_is_kicked(struct kunit *test)
 {
 	balance_test_begin(test, &two_llcs);
 	expect_kicked(test, CPU(1) | CPU(3), 1);
+	/* CPU 1 is idle, and its core is not: busy cores do not end the search. */
+	expect_kicked(test, CPU(2) | CPU(4), 2);
 	/* No core is idle, and a busy thread comes before its idle sibling. */
 	expect_kicked(test, CPU(1) | CPU(2) | CPU(4) | CPU(6), 2);
 	/* All that wait are busy: a task stops them. */
-	KUNIT_EXPECT_LT(test, stop_machine(balance_test_find, NULL, NULL), 0);
+	KUNIT_EXPECT_LT(test, stop_machine(balance_test_kick_nobody, NULL, NULL), 0);
 	/* CPU 0 is as good as any. */
 	balance_test_run_on(test, 7);
 	expect_kicked(test, CPU(1) | CPU(2) | CPU(4), 2);
@@ -480,9 +510,14 @@ static void second_kick_is_left_to_the_first(struct kunit *test)
 
 struct kick {
 	const char	*why;
-	unsigned long	busy;		/* CPUs besides CPU 0 */
-	bool		crowded;	/* CPU 0 has two tasks */
-	bool		due, blocked, entered;
+	int		cpu;		/* whose tick it is */
+	unsigned long	busy;		/* CPUs besides it */
+	bool		crowded;	/* it has two tasks */
+	bool		weak;		/* interrupts take most of it */
+	bool		misfit;		/* its task needs a bigger one */
+	bool		unfair;		/* none of its tasks is a fair one */
+	bool		idle;		/* it is about to become idle */
+	bool		due, blocked, stale, entered;
 	unsigned int	asks;
 };
 
@@ -493,46 +528,93 @@ static const struct kick kicks[] = {
 	{ "a task waits, and balancing is not due", .crowded = true },
 	{ "a task waits", .crowded = true, .due = true, .asks = BALANCE },
 	{ "no task waits", .due = true },
+	{ "interrupts take the CPU", .weak = true, .due = true, .asks = BALANCE },
+	{ "interrupts take the CPU of an RT task", .weak = true, .unfair = true, .due = true },
+	{ "a task is too big, and all CPUs are equal", .misfit = true, .due = true },
+	{ "a task waits, and the CPU has become idle", .crowded = true, .idle = true, .due = true },
 	{ "two CPUs of an LLC are busy", .busy = CPU(1), .due = true, .asks = BALANCE },
 	{ "CPUs of two LLCs are busy", .busy = CPU(5), .due = true },
-	{ "idle CPUs have load", .blocked = true, .asks = NOHZ_STATS_KICK },
+	{ "idle CPUs have load", .blocked = true, .stale = true, .asks = NOHZ_STATS_KICK },
+	{ "the load of idle CPUs is known", .blocked = true },
+	{ "idle CPUs have no load", .stale = true },
 	{ "a CPU became idle", .entered = true, .asks = NOHZ_NEXT_KICK },
-	{ "all at once", .crowded = true, .due = true, .blocked = true, .entered = true,
-	  .asks = BALANCE | NOHZ_NEXT_KICK },
+	{ "all at once", .crowded = true, .due = true, .blocked = true, .stale = true,
+	  .entered = true, .asks = BALANCE | NOHZ_NEXT_KICK },
+}, kicks_without_llc[] = {
+	{ "no task waits", .due = true },
+	{ "a task waits", .crowded = true, .due = true, .asks = BALANCE },
+}, kicks_of_better_cpus[] = {
+	{ "only worse CPUs wait", .due = true },
+	{ "a better CPU waits", .cpu = 7, .due = true, .asks = BALANCE },
+	{ "the better CPUs of its LLC are busy", .cpu = 6, .busy = CPUS(4, 5), .due = true,
+	  .asks = BALANCE },
+	{ "a better CPU waits in another LLC", .cpu = 4, .due = true },
+}, kicks_of_bigger_cpus[] = {
+	{ "a task is too big", .misfit = true, .due = true, .asks = BALANCE },
+	{ "no task is too big, and two CPUs of an LLC are busy", .busy = CPU(1), .due = true },
 };
 
 /*
  * With interrupts off. The CPU that is kicked has a flag already, so it gets no
- * interrupt, and its flags tell what it was asked for.
+ * interrupt, and its other flags tell what it was asked for.
  */
-static bool balance_test_kick(const struct kick *k, unsigned int *asked)
+static bool balance_test_kick_once(const struct kick *k, unsigned int flag, unsigned int *asked)
 {
-	/* One that it shall not ask for, where there is any. */
-	unsigned int mark = k->asks & NOHZ_NEXT_KICK ? NOHZ_STATS_KICK : NOHZ_NEXT_KICK;
-	unsigned long next = jiffies + (k->due ? 0 : HZ);
+	unsigned long now = jiffies, capacity, misfit;
 	struct rq *rq = this_rq();
+	unsigned int runnable, queued;
 	int ilb = find_new_ilb();
+	bool put_off;
 
 	if (ilb < 0 || rq->idle_balance || rq->nr_running != 1 + k->crowded)
 		return false;
-	nohz.next_balance = next;
-	WRITE_ONCE(nohz.next_blocked, jiffies + (k->blocked ? -1 : HZ));
+	nohz.next_balance = now + (k->due ? 0 : HZ);
+	WRITE_ONCE(nohz.next_blocked, jiffies + (k->stale ? -1 : HZ));
 	WRITE_ONCE(IDLE_LOAD, k->blocked);
 	WRITE_ONCE(nohz.needs_update, k->entered);
-	if (atomic_fetch_or(mark, nohz_flags(ilb)) & NOHZ_KICK_MASK)
+	if (atomic_fetch_or(flag, nohz_flags(ilb)) & NOHZ_KICK_MASK)
 		return false;
+	capacity = rq->cpu_capacity;
+	misfit = rq->misfit_task_load;
+	runnable = rq->cfs.h_nr_runnable;
+	queued = rq->cfs.h_nr_queued;
+	if (k->weak)
+		rq->cpu_capacity = 1;
+	rq->misfit_task_load = k->misfit;
+	if (k->unfair) {
+		rq->cfs.h_nr_runnable = 0;
+		/* In 6.12 this one is asked for. */
+		rq->cfs.h_nr_queued = 0;
+	}
+	rq->idle_balance = k->idle;
 	scoped_guard(rcu)
 		nohz_balancer_kick(rq);
-	*asked = atomic_fetch_andnot(NOHZ_KICK_MASK, nohz_flags(ilb));
-	*asked = (*asked & ~mark) | (k->asks & mark);
-	/* The next tick would ask again. */
-	if (nohz.next_balance == next)
-		*asked &= ~NOHZ_BALANCE_KICK;
+	rq->idle_balance = 0;
+	rq->cpu_capacity = capacity;
+	rq->misfit_task_load = misfit;
+	rq->cfs.h_nr_runnable = runnable;
+	rq->cfs.h_nr_queued = queued;
+	*asked = atomic_fetch_andnot(NOHZ_KICK_MASK, nohz_flags(ilb)) & ~flag;
+	/* The next tick would ask again, and one of the next jiffy may. */
+	put_off = time_in_range(nohz.next_balance, now + 1, jiffies + 1);
+	if (put_off != !!(*asked & NOHZ_BALANCE_KICK))
+		*asked = ~0;
 	/* The next balance puts it right. */
 	WRITE_ONCE(IDLE_LOAD, 1);
 	WRITE_ONCE(nohz.needs_update, 1);
 	nohz.next_balance = jiffies;
-	return !cpumask_test_cpu(0, nohz.idle_cpus_mask);
+	return !cpumask_test_cpu(k->cpu, nohz.idle_cpus_mask);
+}
+
+static bool balance_test_kick(const struct kick *k, unsigned int *asked)
+{
+	unsigned int more;
+
+	if (!balance_test_kick_once(k, NOHZ_NEXT_KICK, asked) ||
+	    !balance_test_kick_once(k, NOHZ_STATS_KICK, &more))
+		return false;
+	*asked |= more;
+	return true;
 }
 
 static void expect_kick(struct kunit *test, const struct kick *k)
@@ -542,12 +624,13 @@ static void expect_kick(struct kunit *test, const struct kick *k)
 	unsigned int asked = ~0;
 	bool made = false;
 
-	for (int cpu = 0; cpu < two_llcs.cpus; cpu++)
-		if (k->busy & CPU(cpu) || (k->crowded && !cpu))
+	balance_test_run_on(test, k->cpu);
+	for (int cpu = 0; cpu < 8; cpu++)
+		if (k->busy & CPU(cpu) || (k->crowded && cpu == k->cpu))
 			make_busy(test, crowd, cpu, false);
 	/* Ticks of busy CPUs may ask at the same time. */
 	for (int i = 0; i < 3 && asked != k->asks; i++) {
-		balance_test_wait_for(test, CPUS(1, 7) & ~k->busy);
+		balance_test_wait_for(test, CPUS(0, 7) & ~k->busy & ~CPU(k->cpu));
 		for (made = false; !made && time_before(jiffies, until); cond_resched())
 			scoped_guard(irqsave)
 				made = balance_test_kick(k, &asked);
@@ -557,17 +640,78 @@ static void expect_kick(struct kunit *test, const struct kick *k)
 	KUNIT_EXPECT_EQ_MSG(test, asked, k->asks, "%s", k->why);
 }
 
-static void tick_asks_an_idle_cpu(struct kunit *test)
+static void expect_kicks(struct kunit *test, const struct sched_test_topology *t,
+			 const struct kick *k, int nr)
 {
-	struct crowd *crowd = balance_test_begin(test, &two_llcs);
+	struct crowd *crowd = balance_test_begin(test, t);
 
 	/* New domains count CPUs as busy until these were. */
-	for (int cpu = 1; cpu < two_llcs.cpus; cpu++)
+	for (int cpu = 1; cpu < 8; cpu++)
 		make_busy(test, crowd, cpu, false);
 	balance_test_wait_for(test, 0);
 	set_busy(crowd, false);
-	for (int i = 0; i < ARRAY_SIZE(kicks); i++)
-		expect_kick(test, &kicks[i]);
+	for (int i = 0; i < nr; i++)
+		expect_kick(test, &k[i]);
+}
+
+#ifdef SCHED_KUNIT_LACKS_NOHZ_EMPTY_MASK
+/* In 7.2, and not in 7.3: CPUs that wait are counted. */
+static int balance_test_kick_without_idle_cpus(void *unused)
+{
+	return 0;
+}
+#else
+/* With all CPUs stopped: whether a balance that nobody can do is put off. */
+static int balance_test_kick_without_idle_cpus(void *unused)
+{
+	static struct cpumask idle;
+	struct rq *rq = this_rq();
+	unsigned long next = jiffies;
+	unsigned int tasks = rq->nr_running;
+	bool put_off;
+
+	nohz_balance_exit_idle(rq);
+	cpumask_copy(&idle, nohz.idle_cpus_mask);
+	cpumask_clear(nohz.idle_cpus_mask);
+	nohz.next_balance = next;
+	rq->nr_running = 2;
+	nohz_balancer_kick(rq);
+	rq->nr_running = tasks;
+	put_off = nohz.next_balance != next;
+	cpumask_copy(nohz.idle_cpus_mask, &idle);
+	return put_off;
+}
+#endif
+
+static void tick_asks_an_idle_cpu(struct kunit *test)
+{
+	expect_kicks(test, &two_llcs, kicks, ARRAY_SIZE(kicks));
+	KUNIT_EXPECT_EQ(test, stop_machine(balance_test_kick_without_idle_cpus, NULL, NULL), 0);
+}
+
+static void tick_without_an_llc_asks_if_a_task_waits(struct kunit *test)
+{
+	static const struct sched_test_topology alone = {
+		.name = "LLCs of a CPU", .cpus = 8, .llc = 1
+	};
+
+	expect_kicks(test, &alone, kicks_without_llc, ARRAY_SIZE(kicks_without_llc));
+}
+
+static void tick_asks_if_a_better_cpu_of_the_llc_waits(struct kunit *test)
+{
+	static const struct sched_test_topology packed = {
+		.name = "first CPUs are better", .cpus = 8, .llc = 4, .packing = true
+	};
+
+	if (arch_asym_cpu_priority(0) <= arch_asym_cpu_priority(7))
+		kunit_skip(test, "n/a: CPU 0 is not better than others");
+	expect_kicks(test, &packed, kicks_of_better_cpus, ARRAY_SIZE(kicks_of_better_cpus));
+}
+
+static void little_cpu_asks_if_a_task_is_too_big(struct kunit *test)
+{
+	expect_kicks(test, &big_little, kicks_of_bigger_cpus, ARRAY_SIZE(kicks_of_bigger_cpus));
 }
 #else
 #define PERIODIC	"the tick never stops"
@@ -578,6 +722,9 @@ SKIPPED(offline_cpu_is_not_kicked, PERIODIC)
 SKIPPED(first_idle_core_is_kicked, PERIODIC)
 SKIPPED(second_kick_is_left_to_the_first, PERIODIC)
 SKIPPED(tick_asks_an_idle_cpu, PERIODIC)
+SKIPPED(tick_without_an_llc_asks_if_a_task_waits, PERIODIC)
+SKIPPED(tick_asks_if_a_better_cpu_of_the_llc_waits, PERIODIC)
+SKIPPED(little_cpu_asks_if_a_task_is_too_big, PERIODIC)
 #endif /* CONFIG_NO_HZ_COMMON */
 #endif /* SCHED_KUNIT_LACKS_RD_OVERLOADED */
 
@@ -591,6 +738,9 @@ static struct kunit_case sched_balance_cases[] = {
 	KUNIT_CASE(first_idle_core_is_kicked),
 	KUNIT_CASE(second_kick_is_left_to_the_first),
 	KUNIT_CASE(tick_asks_an_idle_cpu),
+	KUNIT_CASE(tick_without_an_llc_asks_if_a_task_waits),
+	KUNIT_CASE(tick_asks_if_a_better_cpu_of_the_llc_waits),
+	KUNIT_CASE(little_cpu_asks_if_a_task_is_too_big),
 	{}
 };
 

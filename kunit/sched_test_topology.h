@@ -30,6 +30,7 @@ struct sched_test_topology {
 	unsigned int	smt;		/* threads that a core of this machine must have, 0 for 1 */
 	bool		no_machine;	/* no domain has the CPUs of more than one LLC */
 	unsigned int	little;		/* the first CPUs of each LLC have less capacity */
+	bool		packing;	/* an LLC fills its better CPUs first */
 };
 
 /* Capacities of big and little CPUs. */

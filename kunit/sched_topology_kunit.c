@@ -70,7 +70,7 @@ static const struct cpumask *MASK_OF(test_llc_mask)
 
 static int test_llc_flags(void)
 {
-	return SD_SHARE_LLC;
+	return SD_SHARE_LLC | (test_topology->packing ? SD_ASYM_PACKING : 0);
 }
 
 static const struct cpumask *MASK_OF(test_machine_mask)
