@@ -361,7 +361,10 @@ static void offline_cpu_is_not_kicked(struct kunit *test)
 	balance_test_wait_for(test, CPUS(1, 7));
 	KUNIT_ASSERT_EQ(test, remove_cpu(7), 0);
 	cpu = cpumask_test_cpu(7, nohz.idle_cpus_mask) || cpu_rq(7)->nohz_tick_stopped;
+#ifndef SCHED_KUNIT_LACKS_SD_WEIGHT
+	/* In 7.2, and not in 6.12: an LLC counts only CPUs that have a domain. */
 	balance_test_expect_agreement(test, "with CPU 7 offline");
+#endif
 	KUNIT_ASSERT_EQ(test, add_cpu(7), 0);
 	KUNIT_EXPECT_EQ_MSG(test, cpu, 0, "CPU 7 waits while it is offline");
 	balance_test_wait_for(test, CPUS(1, 7));
