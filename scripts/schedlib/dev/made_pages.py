@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import wrap
 from typing import Any
 
 from schedlib import main as command
@@ -258,7 +259,7 @@ PARTS: Mapping[str, Callable[..., str]] = {
     # What so many boots do not exclude, of which so many are bad.
     "bad-share": lambda *counts: f"{100 * bad_share(*map(int, counts)):.0f} %",
     "campaign": _campaign,
-    "cfs-split": lambda: _cfs_split(),  # below
+    "cfs-split": lambda name: _cfs_split(name),  # below
     "default-gate": _default_gate,
     "looks": _looks,
     "count": _count,
@@ -378,24 +379,72 @@ def _lines(fields: Sequence[MappedField], shares: Mapping[str, float], most: flo
             yield DrawnLine(number, f"{number * _LINE:#x}", cells, f"{sum(here):.0f} % of the HITM")
 
 
-def _cfs_split() -> str:
-    """What the recorded order and split of cfs_rq and sched_entity save: predicted from traces, and counted."""
-    heads = ("predicted", "counted", "lines", "split")
-    rows = [("workload", "CPUs", "cfs_rq", *heads, "sched_entity", *heads)]
-    for each in _toml(RECORDED / "cfs-split.toml")["count"]:
-        row = [each["workload"], str(each["cpus"])]
-        for found in (each.get("cfs_rq", {}), each.get("sched_entity", {})):
-            today = found.get("today", [])
-            pairs = {
-                "predicted": [(today[0], found["predicted"])] if "predicted" in found else [],
-                "counted": [*zip(today, found.get("counted", []), strict=False)],
-                "lines": found.get("longer", {}).values(),
-                "split": found.get("split", {}).values(),
-            }
-            shares = (", ".join(f"{100 * new / old - 100:+.1f}" for old, new in pairs[head]) for head in heads)
-            row += [str(today[0]) if today else "", *shares]
-        rows.append(tuple(row))
-    return "\n".join(["```text", *(line.rstrip() for line in table(rows)), "```"])
+_SPLIT_COLUMNS: Mapping[str, Mapping[str, tuple[str, int, int, int, str]]] = {
+    "split": {
+        "today": ("split", 8, 64, 100, "today"),
+        "unused": ("unused", 8, 64, 100, "predicted"),
+        "split": ("split", 8, 64, 100, "predicted"),
+        "counted": ("split", 8, 64, 100, "counted"),
+        "97": ("split", 8, 64, 97, "counted"),
+        "103": ("split", 8, 64, 103, "counted"),
+    },
+    "cpus": {
+        "16 CPUs": ("split", 16, 64, 100, "today"),
+        "split": ("split", 16, 64, 100, "counted"),
+        "32 CPUs": ("split", 32, 64, 100, "today"),
+        "split ": ("split", 32, 64, 100, "counted"),
+    },
+    "lines": {
+        "128 bytes": ("split", 8, 128, 100, "counted"),
+        "aligned": ("aligned", 8, 128, 100, "predicted"),
+        "256 bytes": ("split", 8, 256, 100, "counted"),
+    },
+    "order": {
+        "predicted": ("order", 8, 64, 100, "predicted"),
+        "counted": ("order", 8, 64, 100, "counted"),
+        "16 CPUs": ("order", 16, 64, 100, "counted"),
+        "32": ("order", 32, 64, 100, "counted"),
+        "64": ("order", 64, 64, 100, "counted"),
+        "256 bytes": ("order", 8, 256, 100, "counted"),
+    },
+}
+"""The columns of each table: a change, CPUs, bytes of a line, quantum; misses today, or by how much they change."""
+
+
+def _cfs_split(name: str) -> str:
+    """A table of the recorded split or order of cfs_rq and sched_entity: predicted from traces, and counted."""
+    recorded = _toml(RECORDED / "cfs-split.toml")
+    if name == "moves":
+        return _split_moves(recorded["layout"]["today"])
+    columns, rows = _SPLIT_COLUMNS[name], defaultdict[tuple[str, str], dict[tuple[object, ...], str]](dict)
+    for change in ("split", "order", "unused", "aligned"):
+        for workload, structure, *place, today, counted, predicted in recorded[change]:
+            row = rows[workload, structure]
+            row[change, *place, "today"] = str(today)
+            for what, misses in (("counted", counted), ("predicted", predicted)):
+                row[change, *place, what] = f"{round(100 * misses / today - 100):+d}" if misses else ""
+    shown, before = [("workload", "structure", *map(str.strip, columns))], ""
+    for (workload, structure), row in rows.items():
+        cells = [row.get(each, "") for each in columns.values()]
+        if any(cells):
+            shown.append(("" if workload == before else workload, structure, *cells))
+            before = workload
+    return _text(table(shown, "<  <  >"))
+
+
+def _split_moves(fields: Sequence[tuple[int, int, str, int, int]]) -> str:
+    """The members of a group's parts that no group uses, with their bytes."""
+    lines = []
+    for part, name in {"cfs_rq": "cfs_rq", "se": "sched_entity"}.items():
+        unused = {path.removeprefix(f"{part}."): size for _, size, path, used, _ in fields if not used}
+        unused = {path: size for path, size in unused.items() if "." not in path}
+        heading = f"{name + ',':14}{sum(unused.values()):3} bytes: "
+        lines += wrap(", ".join(unused), 72, initial_indent=heading, subsequent_indent=" " * len(heading))
+    return _text(lines)
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "\n".join(["```text", *lines, "```"])
 
 
 def _split_map() -> str:

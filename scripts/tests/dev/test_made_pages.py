@@ -53,18 +53,40 @@ def test_a_recorded_structure_is_read_line_by_line() -> None:
     assert dict(after.items() - before.items()) == {32: (4, "nr_ipis")}
 
 
-def test_what_groups_leave_alone_is_as_recorded() -> None:
-    """docs/results/cfs-split.md says how many bytes; `h_load` ends in a hole, and `next` was read with 16 CPUs."""
-    fields = tomllib.loads((PROJECT / "docs/recorded/cfs-split.toml").read_text())["layout"]["today"]
-    unused = {name: size for _, size, name, accesses, _ in fields if not accesses}
-    assert sum(size for name, size in unused.items() if name.startswith("cfs_rq.") and name != "cfs_rq.next") == 52
-    assert sum(size for name, size in unused.items() if name.startswith("se.")) == 126
-    own_lines = "cfs_rq.avg", "cfs_rq.removed", "se.avg"  # by the alignment of their types
-    used = {name: size for _, size, name, *_ in fields if name not in (*unused, *own_lines) or name == "cfs_rq.next"}
-    lines = [-(-sum(size for name, size in used.items() if name.startswith(each)) // 64) for each in ("cfs_rq.", "se.")]
-    assert 64 * (sum(lines) + len(own_lines)) == 640
+def test_the_page_of_the_split_is_a_mail() -> None:
+    """Lines of at most 75 columns, and the bytes of a group that the recorded layouts have."""
     page = (PROJECT / "docs/results/cfs-split.md").read_text()
-    assert "left 52 bytes of `cfs_rq` and 126 of" in page and "predicted: 640" in page
+    assert all(len(line) <= 75 for line in page.splitlines())
+    layout = tomllib.loads((PROJECT / "docs/recorded/cfs-split.toml").read_text())["layout"]
+    today, split = (-(-max(offset + size for offset, size, *_ in fields) // 64) * 64 for fields in layout.values())
+    assert f"{split} bytes on each CPU, not {today}" in " ".join(page.split())
+
+
+def test_the_tables_of_the_split(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was not counted is blank, and a row of nothing is left out."""
+    (tmp_path / "cfs-split.toml").write_text("""
+        split = [
+            ["fork", "cfs_rq", 8, 64, 100, 200, 150, 201], ["fork", "cfs_rq", 8, 64, 97, 200, 203, 0],
+            ["fork", "sched_entity", 8, 64, 100, 90, 60, 0],
+        ]
+        order = [["wakeup", "cfs_rq", 8, 256, 100, 100, 135, 0]]
+        unused = []
+        aligned = []
+        layout.today = [[0, 8, "cfs_rq.load", 9, 1], [8, 4, "cfs_rq.sum_shift", 0, 0], [64, 8, "se.vlag", 0, 0]]
+    """)
+    monkeypatch.setattr(made_pages, "RECORDED", tmp_path)
+    assert {name: made_pages.PARTS["cfs-split"](name).splitlines()[1:-1] for name in ("moves", "split", "order")} == {
+        "moves": ["cfs_rq,         4 bytes: sum_shift", "sched_entity,   8 bytes: vlag"],
+        "split": [
+            "workload  structure     today  unused  split  counted  97  103",
+            "fork      cfs_rq          200             +0      -25  +2",
+            "          sched_entity     90                     -33",
+        ],
+        "order": [
+            "workload  structure  predicted  counted  16 CPUs  32  64  256 bytes",
+            "wakeup    cfs_rq                                                +35",
+        ],
+    }
 
 
 def test_recorded_patches_are_whole() -> None:
