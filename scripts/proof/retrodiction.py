@@ -4,6 +4,9 @@
 An incident is a layout of a structure of Linux 7.3: `bad`, and `fix`; a diff that is not there is 7.3 as it is.
 `latent` is bad from its first day, `regression` was `fix` before. A contract is derived from the layout before, the
 same way for all: what `layout contract init` makes, and a group for each [[access]], with the class of CLASSES.
+[[counted]] is what `layout contract init --profile` says of the whole structure, but for its cold members, which share
+a line with any: those accesses are from c2c, which knows no fix. Both are judged, and [[counted]] alone if the other is
+not there.
 
 Caught: a latent incident if one of at most MOST_FINDINGS open findings is about a member of `right`, and is no more
 true of the fix; a regression if a rule breaks whose complaint names a member of `right`. Silent: of the fix no rule
@@ -84,7 +87,8 @@ class Incident(Strict, frozen=True):
     machine: Word
     read: Word
     right: tuple[Word, ...]
-    access: tuple[IncidentAccess, ...]
+    access: tuple[IncidentAccess, ...] = ()
+    counted: tuple[IncidentAccess, ...] = ()
     config: str = ""
     file: str = ""
     thread: str = ""
@@ -94,7 +98,10 @@ class Incident(Strict, frozen=True):
 
 @dataclass(frozen=True)
 class Judged:
-    """What is said of an incident. packs: the rules of today's contracts that name one of the right members."""
+    """What is said of an incident. packs: the rules of today's contracts that name one of the right members.
+
+    counted: whether it is caught with the accesses that c2c counted; None if it counted none.
+    """
 
     name: str
     struct: str
@@ -102,6 +109,7 @@ class Judged:
     blind: bool
     measured: str
     caught: bool
+    counted: bool | None
     silent: bool
     said: tuple[str, ...]
     packs: tuple[str, ...]
@@ -138,9 +146,23 @@ def read_incidents(directory: Path = INCIDENTS) -> tuple[Incident, ...]:
 
 def judge(bench: Bench, incident: Incident) -> Judged:
     """What the contract that is derived from the layout before says, and what today's contract says."""
-    file = incident.file or declaring_file(text_of_commit(bench.tree, bench.stock), incident.struct)
     bad, fix = (bench.patched(incident.name, diff) for diff in (incident.bad, incident.fix))
-    rules = derived_rules(bench, incident, file, bad if incident.kind == "latent" else fix)
+    caught, silent, said = judge_derived(bench, incident, bad, fix, incident.access or incident.counted)
+    counted = judge_derived(bench, incident, bad, fix, incident.counted)[0] if incident.counted else None
+    today = rules_of(tuple(sorted(CONTRACTS.parent.glob(f"*/{incident.struct}.toml"))))
+    after = bench.layout(bad, today)
+    broken = _failing(today, bench.layout(fix, today), after)
+    packs = tuple(each.rule for each in broken if _names_right(incident, complained(each, after)))
+    about = (incident.name, incident.struct, incident.kind, incident.blind, incident.measured)
+    return Judged(*about, caught, counted, silent, said, packs)
+
+
+def judge_derived(
+    bench: Bench, incident: Incident, bad: str, fix: str, access: Sequence[IncidentAccess]
+) -> tuple[bool, bool, tuple[str, ...]]:
+    """Whether the contract derived from some accesses catches it, is silent of the fix, and what it says."""
+    file = incident.file or declaring_file(text_of_commit(bench.tree, bench.stock), incident.struct)
+    rules = derived_rules(bench, incident.struct, file, bad if incident.kind == "latent" else fix, access)
     layouts = bench.layout(bad, rules), bench.layout(fix, rules)
     if incident.kind == "latent":
         shared, left = (open_findings(rules, each) for each in layouts)
@@ -154,12 +176,7 @@ def judge(bench: Bench, incident: Incident) -> Judged:
         said = [f"{each.rule}: {' '.join(complained(each, layouts[0]))}" for each in broken]
         caught = any(_names_right(incident, complained(each, layouts[0])) for each in broken)
         silent = True
-    today = rules_of(tuple(sorted(CONTRACTS.parent.glob(f"*/{incident.struct}.toml"))))
-    after = bench.layout(bad, today)
-    broken = _failing(today, bench.layout(fix, today), after)
-    packs = tuple(each.rule for each in broken if _names_right(incident, complained(each, after)))
-    about = (incident.name, incident.struct, incident.kind, incident.blind, incident.measured)
-    return Judged(*about, caught, silent, tuple(said), packs)
+    return caught, silent, tuple(said)
 
 
 def complained(result: RuleResult, layout: Layout) -> tuple[str, ...]:
@@ -169,21 +186,21 @@ def complained(result: RuleResult, layout: Layout) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*names, *(name for each in wrong for name in intruders(each, layout))]))
 
 
-def derived_rules(bench: Bench, incident: Incident, file: str, before: str) -> Rules:
-    layout = bench.layout(before, Rules((), (), files={incident.struct: file}))
-    declared = Declaration(incident.struct, file, bench.tree.read(file, before) or "", [layout])
+def derived_rules(bench: Bench, struct: str, file: str, before: str, access: Sequence[IncidentAccess]) -> Rules:
+    layout = bench.layout(before, Rules((), (), files={struct: file}))
+    declared = Declaration(struct, file, bench.tree.read(file, before) or "", [layout])
     with scratch(bench.cache) as place:
-        contract = first_contract(declared, known=list(known_groups(incident, declared)))
-        write_atomic(place / f"{incident.struct}.toml", contract)
+        contract = first_contract(declared, known=list(known_groups(access, declared)))
+        write_atomic(place / f"{struct}.toml", contract)
         return pack_rules((), (place,))
 
 
-def known_groups(incident: Incident, declared: Declaration) -> Iterator[DraftGroup]:
+def known_groups(access: Sequence[IncidentAccess], declared: Declaration) -> Iterator[DraftGroup]:
     """What is said of members that no marker of the kernel has. Those on one line have to stay on one."""
     [layout] = declared.layouts
     held = {name for members in marked_groups(declared.names).values() for name in members}
-    for number, each in enumerate(incident.access, 1):
-        fields = layout.fields(incident.struct, [name for name in each.members if name.split(".")[0] not in held])
+    for number, each in enumerate(access, 1):
+        fields = layout.fields(declared.struct, [name for name in each.members if name.split(".")[0] not in held])
         lines = {at for its in fields for at in layout.lines_of(its)}
         keep = "on one line" if len(fields) > 1 and len(lines) == 1 else ""
         if names := tuple(field.member for field in fields):
@@ -214,16 +231,20 @@ def _names_right(incident: Incident, names: Sequence[str]) -> bool:
 
 
 def table(rows: Sequence[Judged]) -> list[str]:
-    heads = ("incident", "structure", "blind", "measured then", "caught", "today's contract")
+    heads = ("incident", "measured then", "caught", "counted", "today's contract")
     cells = []
     for row in rows:
-        told = [row.name, f"`{row.struct}`", "yes" if row.blind else "no", row.measured]
-        cells.append([*told, "yes" if row.caught else "no", ", ".join(row.packs) or "nothing"])
+        told = ("yes" if row.caught else "no") + (", blind" if row.blind else "")
+        counted = "" if row.counted is None else "yes" if row.counted else "no"
+        today = ", ".join(row.packs) or "nothing"
+        cells.append([row.name, row.measured, told, counted, today])
     out = markdown(heads, cells)
     caught, packs = sum(row.caught for row in rows), sum(bool(row.packs) for row in rows)
     loud = sum(not row.silent for row in rows)
-    out += ["", f"Caught by the derived contract: {caught} of {len(rows)}. Noticed by today's contracts: {packs} of"]
-    out[-1] += f" {len(rows)}. Fixes that a contract complains of: {loud}."
+    counts = [row.counted for row in rows if row.counted is not None]
+    out += ["", f"Caught by the derived contract: {caught} of {len(rows)}; with what c2c counted {sum(counts)} of"]
+    out[-1] += f" {len(counts)}. Noticed by today's contracts: {packs} of {len(rows)}. Fixes that a contract complains"
+    out[-1] += f" of: {loud}."
     return out
 
 
