@@ -382,17 +382,16 @@ def _lines(fields: Sequence[MappedField], shares: Mapping[str, float], most: flo
 _SPLIT_COLUMNS: Mapping[str, Mapping[str, tuple[str, int, int, int, str]]] = {
     "split": {
         "today": ("split", 8, 64, 100, "today"),
-        "unused": ("unused", 8, 64, 100, "predicted"),
-        "split": ("split", 8, 64, 100, "predicted"),
+        "predicted": ("split", 8, 64, 100, "predicted"),
         "counted": ("split", 8, 64, 100, "counted"),
         "97": ("split", 8, 64, 97, "counted"),
         "103": ("split", 8, 64, 103, "counted"),
     },
     "cpus": {
         "16 CPUs": ("split", 16, 64, 100, "today"),
-        "split": ("split", 16, 64, 100, "counted"),
+        "counted": ("split", 16, 64, 100, "counted"),
         "32 CPUs": ("split", 32, 64, 100, "today"),
-        "split ": ("split", 32, 64, 100, "counted"),
+        "counted ": ("split", 32, 64, 100, "counted"),
     },
     "lines": {
         "128 bytes": ("split", 8, 128, 100, "counted"),
@@ -417,7 +416,7 @@ def _cfs_split(name: str) -> str:
     if name == "moves":
         return _split_moves(recorded["layout"]["today"])
     columns, rows = _SPLIT_COLUMNS[name], defaultdict[tuple[str, str], dict[tuple[object, ...], str]](dict)
-    for change in ("split", "order", "unused", "aligned"):
+    for change in ("split", "order", "aligned"):
         for workload, structure, *place, today, counted, predicted in recorded[change]:
             row = rows[workload, structure]
             row[change, *place, "today"] = str(today)
@@ -448,7 +447,7 @@ def _text(lines: Iterable[str]) -> str:
 
 
 def _split_map() -> str:
-    """struct cfs_tg_state today and in the recorded order: the fields that CPUs fetch, and those that no group uses."""
+    """struct cfs_tg_state today and split: the fields that CPUs fetch, and those that no group uses."""
     sides = _toml(RECORDED / "cfs-split.toml")["layout"]
     most = max(misses for fields in sides.values() for *_, misses in fields)
     objects = []

@@ -59,7 +59,7 @@ def test_the_page_of_the_split_is_a_mail() -> None:
     assert all(len(line) <= 75 for line in page.splitlines())
     layout = tomllib.loads((PROJECT / "docs/recorded/cfs-split.toml").read_text())["layout"]
     today, split = (-(-max(offset + size for offset, size, *_ in fields) // 64) * 64 for fields in layout.values())
-    assert f"{split} bytes on each CPU, not {today}" in " ".join(page.split())
+    assert f"from {today} bytes to {split}," in " ".join(page.split())
 
 
 def test_the_tables_of_the_split(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -70,7 +70,6 @@ def test_the_tables_of_the_split(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
             ["fork", "sched_entity", 8, 64, 100, 90, 60, 0],
         ]
         order = [["wakeup", "cfs_rq", 8, 256, 100, 100, 135, 0]]
-        unused = []
         aligned = []
         layout.today = [[0, 8, "cfs_rq.load", 9, 1], [8, 4, "cfs_rq.sum_shift", 0, 0], [64, 8, "se.vlag", 0, 0]]
     """)
@@ -78,9 +77,9 @@ def test_the_tables_of_the_split(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert {name: made_pages.PARTS["cfs-split"](name).splitlines()[1:-1] for name in ("moves", "split", "order")} == {
         "moves": ["cfs_rq,         4 bytes: sum_shift", "sched_entity,   8 bytes: vlag"],
         "split": [
-            "workload  structure     today  unused  split  counted  97  103",
-            "fork      cfs_rq          200             +0      -25  +2",
-            "          sched_entity     90                     -33",
+            "workload  structure     today  predicted  counted  97  103",
+            "fork      cfs_rq          200         +0      -25  +2",
+            "          sched_entity     90                 -33",
         ],
         "order": [
             "workload  structure  predicted  counted  16 CPUs  32  64  256 bytes",
