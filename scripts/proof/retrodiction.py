@@ -147,8 +147,11 @@ def read_incidents(directory: Path = INCIDENTS) -> tuple[Incident, ...]:
 def judge(bench: Bench, incident: Incident) -> Judged:
     """What the contract that is derived from the layout before says, and what today's contract says."""
     bad, fix = (bench.patched(incident.name, diff) for diff in (incident.bad, incident.fix))
-    caught, silent, said = judge_derived(bench, incident, bad, fix, incident.access or incident.counted)
-    counted = judge_derived(bench, incident, bad, fix, incident.counted)[0] if incident.counted else None
+    file = incident.file or declaring_file(text_of_commit(bench.tree, bench.stock), incident.struct)
+    accesses = [each for each in (incident.access, incident.counted) if each]
+    derived = [judge_derived(bench, incident, file, bad, fix, each) for each in accesses]
+    caught, silent, said = derived[0]
+    counted = derived[-1][0] if incident.counted else None
     today = rules_of(tuple(sorted(CONTRACTS.parent.glob(f"*/{incident.struct}.toml"))))
     after = bench.layout(bad, today)
     broken = _failing(today, bench.layout(fix, today), after)
@@ -158,10 +161,9 @@ def judge(bench: Bench, incident: Incident) -> Judged:
 
 
 def judge_derived(
-    bench: Bench, incident: Incident, bad: str, fix: str, access: Sequence[IncidentAccess]
+    bench: Bench, incident: Incident, file: str, bad: str, fix: str, access: Sequence[IncidentAccess]
 ) -> tuple[bool, bool, tuple[str, ...]]:
     """Whether the contract derived from some accesses catches it, is silent of the fix, and what it says."""
-    file = incident.file or declaring_file(text_of_commit(bench.tree, bench.stock), incident.struct)
     rules = derived_rules(bench, incident.struct, file, bad if incident.kind == "latent" else fix, access)
     layouts = bench.layout(bad, rules), bench.layout(fix, rules)
     if incident.kind == "latent":

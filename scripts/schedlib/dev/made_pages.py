@@ -251,8 +251,7 @@ def _said(words: Sequence[str]) -> str:
 def _show() -> str:
     """What `schedline show rd-lines` says of the structure, from the recorded run."""
     objects = traffic_diff.sections(*_recorded_show().values())[0]
-    said = "\n".join([*lines_of(objects)][1:])
-    return f"```text\n{said}\n```"
+    return _text([*lines_of(objects)][1:])
 
 
 PARTS: Mapping[str, Callable[..., str]] = {
@@ -379,35 +378,37 @@ def _lines(fields: Sequence[MappedField], shares: Mapping[str, float], most: flo
             yield DrawnLine(number, f"{number * _LINE:#x}", cells, f"{sum(here):.0f} % of the HITM")
 
 
-_SPLIT_COLUMNS: Mapping[str, Mapping[str, tuple[str, int, int, int, str]]] = {
-    "split": {
-        "today": ("split", 8, 64, 100, "today"),
-        "predicted": ("split", 8, 64, 100, "predicted"),
-        "counted": ("split", 8, 64, 100, "counted"),
-        "97": ("split", 8, 64, 97, "counted"),
-        "103": ("split", 8, 64, 103, "counted"),
-    },
-    "cpus": {
-        "16 CPUs": ("split", 16, 64, 100, "today"),
-        "counted": ("split", 16, 64, 100, "counted"),
-        "32 CPUs": ("split", 32, 64, 100, "today"),
-        "counted ": ("split", 32, 64, 100, "counted"),
-    },
-    "lines": {
-        "128 bytes": ("split", 8, 128, 100, "counted"),
-        "aligned": ("aligned", 8, 128, 100, "predicted"),
-        "256 bytes": ("split", 8, 256, 100, "counted"),
-    },
-    "order": {
-        "predicted": ("order", 8, 64, 100, "predicted"),
-        "counted": ("order", 8, 64, 100, "counted"),
-        "16 CPUs": ("order", 16, 64, 100, "counted"),
-        "32": ("order", 32, 64, 100, "counted"),
-        "64": ("order", 64, 64, 100, "counted"),
-        "256 bytes": ("order", 8, 256, 100, "counted"),
-    },
+_SPLIT_COLUMNS: Mapping[str, Sequence[tuple[str, str, int, int, int, str]]] = {
+    "split": (
+        ("today", "split", 8, 64, 100, "today"),
+        ("predicted", "split", 8, 64, 100, "predicted"),
+        ("counted", "split", 8, 64, 100, "counted"),
+        ("97", "split", 8, 64, 97, "counted"),
+        ("103", "split", 8, 64, 103, "counted"),
+    ),
+    "cpus": (
+        ("16 CPUs", "split", 16, 64, 100, "today"),
+        ("counted", "split", 16, 64, 100, "counted"),
+        ("32 CPUs", "split", 32, 64, 100, "today"),
+        ("counted", "split", 32, 64, 100, "counted"),
+    ),
+    "lines": (
+        ("128 bytes", "split", 8, 128, 100, "counted"),
+        ("aligned", "aligned", 8, 128, 100, "predicted"),
+        ("256 bytes", "split", 8, 256, 100, "counted"),
+    ),
+    "order": (
+        ("predicted", "order", 8, 64, 100, "predicted"),
+        ("counted", "order", 8, 64, 100, "counted"),
+        ("16 CPUs", "order", 16, 64, 100, "counted"),
+        ("32", "order", 32, 64, 100, "counted"),
+        ("64", "order", 64, 64, 100, "counted"),
+        ("256 bytes", "order", 8, 256, 100, "counted"),
+    ),
 }
-"""The columns of each table: a change, CPUs, bytes of a line, quantum; misses today, or by how much they change."""
+"""The columns of each table: heading; a change, CPUs, bytes of a line, quantum; misses today, or by how much they
+change.
+"""
 
 
 def _cfs_split(name: str) -> str:
@@ -422,9 +423,9 @@ def _cfs_split(name: str) -> str:
             row[change, *place, "today"] = str(today)
             for what, misses in (("counted", counted), ("predicted", predicted)):
                 row[change, *place, what] = f"{round(100 * misses / today - 100):+d}" if misses else ""
-    shown, before = [("workload", "structure", *map(str.strip, columns))], ""
+    shown, before = [("workload", "structure", *(heading for heading, *_ in columns))], ""
     for (workload, structure), row in rows.items():
-        cells = [row.get(each, "") for each in columns.values()]
+        cells = [row.get(tuple(key), "") for _, *key in columns]
         if any(cells):
             shown.append(("" if workload == before else workload, structure, *cells))
             before = workload
